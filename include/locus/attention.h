@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_ATTENTION_H
+#define LOCUS_ATTENTION_H
+
+/* Position-aware attention on given q, k, v: plan, workspace, forward, backward.
+ *
+ * A plan is immutable: any number of threads may share one. Compute calls take
+ * a workspace from the caller and never allocate, print, exit or read global
+ * state. Results have the same bits for any thread count and batch position. */
+
+#include <locus/scheme.h>
+#include <locus/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LOCUS_NO_WINDOW (-1)
+
+/* How to attend. Start from locus_config_init. */
+typedef struct locus_config {
+    uint32_t size;          /* sizeof(locus_config) as the caller compiled it             */
+    const char *scheme;     /* one of locus_scheme_at(i)->name                            */
+    locus_options options;  /* of that scheme                                             */
+    uint32_t heads;         /* H; needed by layers only                                   */
+    uint32_t causal;        /* 1: the query at position m sees keys n <= m                */
+    int64_t window_left;    /* keep n - m >= -window_left;  LOCUS_NO_WINDOW = no limit    */
+    int64_t window_right;   /* keep n - m <=  window_right; LOCUS_NO_WINDOW = no limit    */
+    uint32_t offset_given;  /* 1: query_offset holds; 0: it is Tk - Tq                    */
+    int64_t query_offset;   /* position of query row 0; key row 0 is position 0           */
+    uint32_t scale_given;   /* 1: scale holds; 0: the scheme's own                        */
+    double scale;           /* multiplies the content and position products               */
+    double dropout;         /* p in [0, 1): weights dropped, the rest divided by 1 - p    */
+    uint64_t dropout_seed;  /* of Philox4x32-10; see docs/formats.md                      */
+    uint32_t threads;       /* 0: what OpenMP offers                                      */
+    const char *isa;        /* ceiling: "generic", ...; NULL: the best of this CPU        */
+    const locus_allocator *allocator; /* NULL: malloc                                     */
+} locus_config;
+
+/* Defaults for `scheme`: everything visible, the scheme's own scale and options. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_config_init(locus_config *config,
+                                                          const char *scheme);
+
+typedef struct locus_plan locus_plan;
+
+/* Resolve the scheme and precompute what depends on shapes alone. `shapes` holds
+ * the tensors of the calls to come; their data pointers are not read. On failure
+ * *plan is NULL and `error` says which tensor or option, what was found and what
+ * was expected. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_plan_new(locus_plan **plan,
+                                                       const locus_config *config,
+                                                       const locus_tensors *shapes,
+                                                       locus_error *error);
+LOCUS_API void locus_plan_free(locus_plan *plan); /* NULL is allowed */
+
+/* What a plan decided, for curious callers. */
+typedef struct locus_plan_info {
+    uint32_t size;
+    int64_t batch, heads, kv_heads, queries, keys, head_dim, value_dim;
+    int64_t query_offset;
+    double scale;
+    uint32_t threads;
+    const char *isa;  /* the kernel table in use                */
+    const char *path; /* which way through the kernels it takes */
+} locus_plan_info;
+LOCUS_API void locus_plan_describe(const locus_plan *plan, locus_plan_info *info);
+
+/* Bytes that locus_forward / locus_backward need. O(n) per thread, never n^2. */
+LOCUS_API size_t locus_forward_workspace(const locus_plan *plan);
+LOCUS_API size_t locus_backward_workspace(const locus_plan *plan);
+
+/* out [B,H,Tq,Dv], lse [B,H,Tq] (natural log of the sum of the exponentials of the
+ * logits; -inf for a row that sees no key). Both are required, both F32. */
+typedef struct locus_results {
+    locus_tensor out;
+    locus_tensor lse;
+} locus_results;
+
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_forward(const locus_plan *plan,
+                                                      const locus_tensors *in,
+                                                      const locus_results *results,
+                                                      void *workspace, size_t workspace_bytes,
+                                                      locus_error *error);
+
+/* Add to the gradients instead of overwriting them. */
+#define LOCUS_ACCUMULATE 1u
+
+/* Gradients of sum(out * dout). `results` are those of locus_forward on the same
+ * `in`. Only tensors present in `grad` are computed; the rest cost nothing. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_backward(const locus_plan *plan,
+                                                       const locus_tensors *in,
+                                                       const locus_results *results,
+                                                       const locus_tensor *dout,
+                                                       const locus_tensors *grad, uint32_t flags,
+                                                       void *workspace, size_t workspace_bytes,
+                                                       locus_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

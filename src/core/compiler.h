@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_CORE_COMPILER_H
+#define LOCUS_CORE_COMPILER_H
+
+/* The only home of compiler extensions outside src/kernels/vec. */
+
+#if defined(__GNUC__)
+#define LOCUS_PRINTF(template, first) __attribute__((format(printf, template, first)))
+#define LOCUS_INLINE static inline __attribute__((always_inline))
+#define LOCUS_RESTRICT __restrict
+__extension__ typedef unsigned __int128 locus_u128;
+__extension__ typedef __int128 locus_i128;
+#else
+#error "Locus needs a compiler with 128-bit integers and vector types (gcc or clang)"
+#endif
+
+#endif

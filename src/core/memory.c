@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/size.h"
+
+static void *system_allocate(void *context, size_t bytes)
+{
+    (void)context;
+    return aligned_alloc(LOCUS_ALIGNMENT, bytes);
+}
+
+static void system_release(void *context, void *memory)
+{
+    (void)context;
+    free(memory);
+}
+
+static const locus_allocator system_allocator = {system_allocate, system_release, NULL};
+
+void *locus_allocate(const locus_allocator *allocator, size_t count, size_t bytes)
+{
+    const locus_allocator *from = allocator != NULL ? allocator : &system_allocator;
+    uint64_t total = 0;
+    size_t size = 0;
+    if (!locus_mul_u64(&total, count, bytes) || !locus_pad_u64(&total, total, LOCUS_ALIGNMENT) ||
+        !locus_to_size(&size, total))
+        return NULL;
+    if (size == 0) size = LOCUS_ALIGNMENT;
+    void *memory = from->allocate(from->context, size);
+    if (memory != NULL) memset(memory, 0, size);
+    return memory;
+}
+
+void locus_release(const locus_allocator *allocator, void *memory)
+{
+    const locus_allocator *from = allocator != NULL ? allocator : &system_allocator;
+    if (memory != NULL) from->release(from->context, memory);
+}

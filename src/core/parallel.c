@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/parallel.h"
+
+#include <locus/runtime.h>
+
+#if defined(_OPENMP)
+#include <omp.h>
+#endif
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
+/* Denormal operands cost about thirty times an ordinary one, and exp() of far keys
+ * makes them by the row. MXCSR: FTZ is bit 15, DAZ bit 6, rounding bits 13 and 14. */
+#if defined(__SSE2__)
+typedef unsigned int float_state;
+static float_state enter_float_state(void)
+{
+    const unsigned int old = _mm_getcsr();
+    _mm_setcsr((old & ~0x6000u) | 0x8040u);
+    return old;
+}
+/* Exception flags raised by the tasks are not the caller's: put everything back. */
+static void leave_float_state(float_state old) { _mm_setcsr(old); }
+#else
+typedef int float_state;
+static float_state enter_float_state(void) { return 0; }
+static void leave_float_state(float_state old) { (void)old; }
+#endif
+
+#if defined(_OPENMP)
+
+int locus_has_threads(void) { return 1; }
+
+uint32_t locus_default_threads(void)
+{
+    const int most = omp_get_max_threads();
+    return most > 0 ? (uint32_t)most : 1;
+}
+
+void locus_parallel_for(uint32_t threads, size_t count, locus_task task, void *context)
+{
+    const int team = count < threads ? (int)(count > 0 ? count : 1) : (int)threads;
+#pragma omp parallel num_threads(team) if (team > 1)
+    {
+        const float_state old = enter_float_state();
+        const uint32_t worker = (uint32_t)omp_get_thread_num();
+#pragma omp for schedule(dynamic, 1)
+        for (size_t i = 0; i < count; i++) task(context, i, worker);
+        leave_float_state(old);
+    }
+}
+
+#else
+
+int locus_has_threads(void) { return 0; }
+
+uint32_t locus_default_threads(void) { return 1; }
+
+void locus_parallel_for(uint32_t threads, size_t count, locus_task task, void *context)
+{
+    (void)threads;
+    const float_state old = enter_float_state();
+    for (size_t i = 0; i < count; i++) task(context, i, 0);
+    leave_float_state(old);
+}
+
+#endif
