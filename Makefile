@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+# A thin front for CMake. `make help` lists the targets.
+
+BUILD  ?= build
+PREFIX ?= /usr/local
+JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
+CMAKE  ?= cmake
+# CMAKE_FLAGS = -DLOCUS_OPENMP=OFF, for example
+
+ifneq ($(origin CC),default)
+export CC
+endif
+export BUILD JOBS
+MAKEFLAGS += --no-print-directory
+
+.PHONY: all demo test test-quick test-full bench format check-format install uninstall clean setup \
+        configure help
+
+all: configure ## build/locus, build/liblocus.so, build/liblocus.a and the tests (default)
+	@$(CMAKE) --build $(BUILD) -j $(JOBS)
+
+configure:
+	@command -v $(CMAKE) >/dev/null || { echo "cmake is missing; tools/setup.sh installs it" >&2; exit 1; }
+	@$(CMAKE) -S . -B $(BUILD) -G "Unix Makefiles" -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAGS) \
+	    --log-level=WARNING >/dev/null
+
+setup: ## install what is missing (apt), or say what to install
+	@tools/setup.sh
+
+demo: setup ## every scheme on a sentence, forward and backward
+	@$(MAKE) all
+	@$(BUILD)/locus demo
+
+test: setup ## everything that must be green; at most 20 minutes on 2 cores
+	@$(MAKE) all
+	@tests/run.sh normal
+
+test-quick: setup ## a sample of every suite; at most 2 minutes
+	@$(MAKE) all
+	@tests/run.sh quick
+
+test-full: setup ## the exhaustive grids, and the sanitizers over everything
+	@$(MAKE) all
+	@tests/run.sh full
+
+bench: all ## this machine: kernels against their limits
+	@$(BUILD)/locus bench
+
+format: ## clang-format 14 over all C sources, in place
+	@tools/format.sh
+
+check-format: ## say which sources clang-format would change
+	@tools/format.sh --check
+
+install: all ## PREFIX=/usr/local, DESTDIR= honoured
+	@DESTDIR="$(DESTDIR)" $(CMAKE) --install $(BUILD)
+
+uninstall: ## remove what the last install wrote
+	@DESTDIR="$(DESTDIR)" $(CMAKE) -DMANIFEST=$(BUILD)/install_manifest.txt -P cmake/uninstall.cmake
+
+clean: ## remove the build folder
+	@rm -rf $(BUILD)
+
+help:
+	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 22

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_COMMANDS_H
+#define CLI_COMMANDS_H
+
+/* One per cmd_*.c; main.c lists them in the order of the help. */
+
+#include "cli.h"
+
+extern const cli_command cmd_attend;
+extern const cli_command cmd_schemes;
+extern const cli_command cmd_inspect;
+extern const cli_command cmd_demo;
+extern const cli_command cmd_help;
+
+#endif

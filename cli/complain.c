@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages on stderr: complaints, reports of library failures, suggestions. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "cli.h"
+#include "text.h"
+
+int cli_complain(const char *command, int exit_code, const char *format, ...)
+{
+    va_list arguments;
+    fflush(stdout); /* so that a terminal shows both in the order they happened */
+    fprintf(stderr, "locus%s%s: ", command != NULL ? " " : "", command != NULL ? command : "");
+    va_start(arguments, format);
+    vfprintf(stderr, format, arguments);
+    va_end(arguments);
+    fputc('\n', stderr);
+    return exit_code;
+}
+
+static int exit_code_of(locus_status status)
+{
+    switch (status) {
+    case LOCUS_OK: return CLI_DONE;
+    case LOCUS_ERR_SCHEME:
+    case LOCUS_ERR_OPTION:
+    case LOCUS_ERR_TENSOR:
+    case LOCUS_ERR_RANGE:
+    case LOCUS_ERR_OVERLAP:
+    case LOCUS_ERR_FORMAT: return CLI_REFUSED;
+    case LOCUS_ERR_IO:
+    case LOCUS_ERR_MEMORY:
+    case LOCUS_ERR_WORKSPACE: return CLI_RESOURCES;
+    case LOCUS_ERR_ISA: return CLI_USAGE;
+    case LOCUS_ERR_ARGUMENT:
+    case LOCUS_STATUS_COUNT: break;
+    }
+    return CLI_INTERNAL;
+}
+
+/* The library shortens long paths, so the beginning has to do. */
+static int starts_with_path(const char *text, const char *quoted)
+{
+    enum { ENOUGH = 60 };
+    const size_t length = strlen(quoted);
+    return strncmp(text, quoted, length < ENOUGH ? length : ENOUGH) == 0;
+}
+
+int cli_report(const char *command, locus_status status, const char *path,
+               const locus_error *error)
+{
+    char quoted[512];
+    const int exit_code = exit_code_of(status);
+    const char *text = error->text[0] != '\0' ? error->text : locus_status_text(status);
+    if (path == NULL || starts_with_path(text, text_quote(quoted, sizeof quoted, path)))
+        return cli_complain(command, exit_code, "%s", text);
+    return cli_complain(command, exit_code, "%s: %s", quoted, text);
+}
+
+static size_t least(size_t a, size_t b) { return a < b ? a : b; }
+
+enum { WORD = 32 };
+
+/* Insertions, deletions, replacements and swaps of neighbours between two words of
+ * less than WORD letters. */
+static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
+{
+    size_t rows[WORD][WORD];
+    for (size_t i = 0; i <= a_length; i++) rows[i][0] = i;
+    for (size_t k = 0; k <= b_length; k++) rows[0][k] = k;
+    for (size_t i = 1; i <= a_length; i++) {
+        for (size_t k = 1; k <= b_length; k++) {
+            const size_t replaced = rows[i - 1][k - 1] + (a[i - 1] != b[k - 1]);
+            rows[i][k] = least(replaced, 1 + least(rows[i - 1][k], rows[i][k - 1]));
+            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
+                rows[i][k] = least(rows[i][k], rows[i - 2][k - 2] + 1);
+        }
+    }
+    return rows[a_length][b_length];
+}
+
+const char *cli_nearest(const char *word, const char *const *candidates, size_t count)
+{
+    const char *best = NULL;
+    const size_t length = strlen(word);
+    size_t best_distance = SIZE_MAX;
+    if (length < 2 || length >= WORD) return NULL;
+    for (size_t i = 0; i < count; i++) {
+        const size_t other = strlen(candidates[i]);
+        if (other >= WORD) continue;
+        size_t distance = edit_distance(word, length, candidates[i], other);
+        if (strncmp(word, candidates[i], length) == 0) distance = least(distance, 1);
+        /* One slip in three letters; more is another word. */
+        if (distance > least(3, 1 + (length > other ? length : other) / 4)) continue;
+        if (distance >= best_distance) continue;
+        best = candidates[i];
+        best_distance = distance;
+    }
+    return best;
+}

@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+# Instruction sets: one file each under src/kernels/isa, and the flags that only it gets.
+# The rest of the library runs on any CPU of the architecture. A new ISA is a new line.
+
+set(locus_isa_avx2   x86 -mavx2 -mfma)
+set(locus_isa_avx512 x86 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma)
+
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64|i[3-6]86)$")
+  set(locus_architecture x86)
+else()
+  set(locus_architecture other)
+endif()
+
+# Give the ISA files in the list their flags, drop those of other architectures, and
+# optimise the files that hold inner loops.
+function(locus_isa_sources list)
+  set(kept)
+  foreach(source ${${list}})
+    get_filename_component(name ${source} NAME_WE)
+    set(flags)
+    if(source MATCHES "/src/kernels/isa/" AND DEFINED locus_isa_${name})
+      set(flags ${locus_isa_${name}})
+      list(POP_FRONT flags architecture)
+      if(NOT architecture STREQUAL locus_architecture)
+        continue()
+      endif()
+    endif()
+    if(source MATCHES "/src/(kernels/isa|nn)/" AND NOT LOCUS_SANITIZE)
+      list(APPEND flags $<$<NOT:$<CONFIG:Debug>>:-O3>)
+    endif()
+    if(flags)
+      set_source_files_properties(${source} PROPERTIES COMPILE_OPTIONS "${flags}")
+    endif()
+    list(APPEND kept ${source})
+  endforeach()
+  set(${list} ${kept} PARENT_SCOPE)
+endfunction()

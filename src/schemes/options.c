@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "schemes/scheme.h"
+
+static void store(locus_options *options, const locus_option_info *info, double value)
+{
+    char *field = (char *)options + info->offset;
+    if (info->kind == LOCUS_OPTION_REAL) {
+        memcpy(field, &value, sizeof value);
+    } else {
+        const int64_t whole = (int64_t)value;
+        memcpy(field, &whole, sizeof whole);
+    }
+}
+
+locus_status locus_options_init(locus_options *options, const char *scheme)
+{
+    const locus_scheme_info *info = locus_scheme_find(scheme);
+    memset(options, 0, sizeof *options);
+    options->size = sizeof *options;
+    if (info == NULL) return LOCUS_ERR_SCHEME;
+    for (const locus_option_info *o = info->options; o->name != NULL; o++)
+        store(options, o, o->preset);
+    return LOCUS_OK;
+}
+
+/* A decimal integer, nothing before or after it. */
+static int parse_integer(const char *text, double *value)
+{
+    const char *digits = text + (text[0] == '-');
+    const size_t length = strlen(digits);
+    if (length == 0 || length > 15 || strspn(digits, "0123456789") != length) return 0;
+    if (length > 1 && digits[0] == '0') return 0;
+    *value = (double)strtoll(text, NULL, 10);
+    return 1;
+}
+
+/* A finite decimal number, nothing before or after it; no hexadecimal, no "inf". */
+static int parse_real(const char *text, double *value)
+{
+    const size_t length = strlen(text);
+    if (length == 0 || length > 64 || strspn(text, "0123456789+-.eE") != length) return 0;
+    char *end = NULL;
+    *value = strtod(text, &end);
+    return *end == '\0' && end != text && isfinite(*value);
+}
+
+static int parse_choice(const char *text, const locus_choice *choices, double *value)
+{
+    for (; choices->name != NULL; choices++) {
+        if (strcmp(choices->name, text) != 0) continue;
+        *value = (double)choices->value;
+        return 1;
+    }
+    return 0;
+}
+
+static const char *choice_text(const locus_choice *choices, char *text, size_t capacity)
+{
+    size_t used = 0;
+    text[0] = '\0';
+    for (; choices->name != NULL; choices++) {
+        const size_t length = strlen(choices->name);
+        if (used + length + 5 > capacity) break;
+        if (used > 0) memcpy(text + used, " or ", 4), used += 4;
+        memcpy(text + used, choices->name, length + 1);
+        used += length;
+    }
+    return text;
+}
+
+static const locus_option_info *find_option(const locus_scheme_info *scheme, uint32_t level,
+                                            const char *name)
+{
+    for (const locus_option_info *o = scheme->options; o->name != NULL; o++)
+        if ((o->levels & level) != 0 && strcmp(o->name, name) == 0) return o;
+    return NULL;
+}
+
+static locus_status refuse_value(const locus_option_info *info, const char *value,
+                                 locus_error *error)
+{
+    char found[96], names[64];
+    locus_escape(found, sizeof found, value, strlen(value));
+    if (info->kind == LOCUS_OPTION_CHOICE)
+        return locus_fail(error, LOCUS_ERR_OPTION, "option %s: found \"%s\", expected %s",
+                          info->name, found, choice_text(info->choices, names, sizeof names));
+    return locus_fail(error, LOCUS_ERR_OPTION, "option %s: found \"%s\", expected %s in [%.15g, %.15g]",
+                      info->name, found,
+                      info->kind == LOCUS_OPTION_INTEGER ? "an integer" : "a decimal number",
+                      info->minimum, info->maximum);
+}
+
+locus_status locus_options_set(locus_options *options, const char *scheme, uint32_t level,
+                               const char *name, const char *value, locus_error *error)
+{
+    const locus_scheme_info *info = locus_scheme_find(scheme);
+    if (info == NULL) return locus_fail(error, LOCUS_ERR_SCHEME, "scheme \"%s\" is unknown", scheme);
+    const locus_option_info *option = find_option(info, level, name);
+    if (option == NULL)
+        return locus_fail(error, LOCUS_ERR_OPTION, "option \"%s\" is not known to scheme %s", name,
+                          info->name);
+
+    double number = 0.0;
+    const int parsed = option->kind == LOCUS_OPTION_INTEGER ? parse_integer(value, &number)
+                       : option->kind == LOCUS_OPTION_REAL
+                           ? parse_real(value, &number)
+                           : parse_choice(value, option->choices, &number);
+    if (!parsed || number < option->minimum || number > option->maximum)
+        return refuse_value(option, value, error);
+    store(options, option, number);
+    return LOCUS_OK;
+}

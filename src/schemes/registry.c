@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "core/tensor.h"
+#include "schemes/scheme.h"
+
+#define LOCUS_SCHEME(name) extern const locus_scheme locus_scheme_##name;
+#include "schemes/schemes.inc"
+#undef LOCUS_SCHEME
+
+static const locus_scheme *const all[] = {
+#define LOCUS_SCHEME(name) &locus_scheme_##name,
+#include "schemes/schemes.inc"
+#undef LOCUS_SCHEME
+};
+
+enum { SCHEME_COUNT = sizeof all / sizeof *all };
+
+const locus_scheme *locus_scheme_lookup(const char *name)
+{
+    for (size_t i = 0; name != NULL && i < SCHEME_COUNT; i++)
+        if (strcmp(all[i]->info.name, name) == 0) return all[i];
+    return NULL;
+}
+
+size_t locus_scheme_count(void) { return SCHEME_COUNT; }
+
+const locus_scheme_info *locus_scheme_at(size_t index)
+{
+    return index < SCHEME_COUNT ? &all[index]->info : NULL;
+}
+
+const locus_scheme_info *locus_scheme_find(const char *name)
+{
+    const locus_scheme *scheme = locus_scheme_lookup(name);
+    return scheme != NULL ? &scheme->info : NULL;
+}
+
+const char *locus_term_name(uint32_t term)
+{
+    static const struct {
+        uint32_t term;
+        const char *name;
+    } terms[] = {
+        {LOCUS_TERM_CONTENT, "content"},
+        {LOCUS_TERM_CONTENT_POSITION, "content-position"},
+        {LOCUS_TERM_POSITION_CONTENT, "position-content"},
+        {LOCUS_TERM_POSITION_POSITION, "position-position"},
+        {LOCUS_TERM_BIAS, "bias"},
+        {LOCUS_TERM_VALUE, "value"},
+        {LOCUS_TERM_ROTATION, "rotation"},
+        {LOCUS_TERM_INPUT, "input"},
+    };
+    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
+        if (terms[i].term == term) return terms[i].name;
+    return NULL;
+}
+
+const locus_tensor *locus_tensor_slot(const locus_tensors *tensors, size_t offset)
+{
+    if (offset >= sizeof(locus_tensors)) return NULL;
+    const locus_tensor *tensor =
+        (const locus_tensor *)(const void *)((const char *)tensors + offset);
+    return locus_present(tensor) ? tensor : NULL;
+}
+
+double locus_scale_plain(const locus_call *call, const locus_tensors *shapes)
+{
+    (void)shapes;
+    return 1.0 / sqrt((double)call->D);
+}
+
+void locus_pair_columns(const locus_call *call, int64_t pair, int64_t *first, int64_t *second)
+{
+    const int half = call->options.pairing == LOCUS_PAIRING_HALF;
+    *first = half ? pair : 2 * pair;
+    *second = half ? pair + call->pairs : 2 * pair + 1;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <inttypes.h>
+#include <math.h>
+
+#include "core/error.h"
+#include "schemes/scheme.h"
+
+/* RoPE (interleaved, whole width) with a decay per pair: q_m is multiplied by
+ * zeta_t^(m / scale_base), k_n by zeta_t^(-n / scale_base), zeta_t = (2t + 0.4 D) /
+ * (1.4 D) < 1, so the product carries zeta_t^((m - n) / scale_base). Made for causal
+ * attention: for keys after the query it grows. */
+
+static void turn(const locus_call *call, int64_t pair, double *frequency, double *log_gain)
+{
+    const double width = (double)call->D;
+    const double zeta = (2.0 * (double)pair + 0.4 * width) / (1.4 * width);
+    *frequency = pow(call->options.base, -(double)pair / (double)call->pairs);
+    *log_gain = log(zeta) / call->options.scale_base;
+}
+
+static locus_status check(locus_call *call, const locus_tensors *shapes, locus_error *error)
+{
+    (void)shapes;
+    if (call->D % 2 != 0)
+        return locus_fail(error, LOCUS_ERR_TENSOR,
+                          "tensor q: found width %" PRId64 ", expected an even number", call->D);
+    if (!(call->options.base > 0.0) || call->options.base == 1.0)
+        return locus_fail(error, LOCUS_ERR_OPTION,
+                          "option base: found %.15g, expected a number above 0 other than 1",
+                          call->options.base);
+    call->options.pairing = LOCUS_PAIRING_INTERLEAVED;
+    call->pairs = call->D / 2;
+    return LOCUS_OK;
+}
+
+static const locus_option_info options[] = {
+    {
+        .name = "base",
+        .help = "of the geometric series of frequencies",
+        .kind = LOCUS_OPTION_REAL,
+        .levels = LOCUS_BOTH,
+        .minimum = 1e-30,
+        .maximum = 1e30,
+        .preset = 10000.0,
+        .offset = offsetof(locus_options, base),
+    },
+    {
+        .name = "scale_base",
+        .help = "positions over which the decay acts",
+        .kind = LOCUS_OPTION_REAL,
+        .levels = LOCUS_BOTH,
+        .minimum = 1e-3,
+        .maximum = 1e30,
+        .preset = 512.0,
+        .offset = offsetof(locus_options, scale_base),
+    },
+    LOCUS_OPTION_END,
+};
+static const locus_tensor_info tensors[] = {LOCUS_TENSOR_END};
+
+const locus_scheme locus_scheme_xpos = {
+    .info =
+        {
+            .name = "xpos",
+            .title = "xPos: rotary positions with decay",
+            .formula = "s = c (zeta^(m/b) Rot(m) q).(zeta^(-n/b) Rot(n) k)",
+            .citation = "Sun et al. 2022, A Length-Extrapolatable Transformer",
+            .rule = "pair t turns by position base^(-2t/D), zeta_t = (2t + 0.4 D) / (1.4 D), "
+                    "b = scale_base",
+            .scale = "1/sqrt(D)",
+            .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_ROTATION,
+            .traits = LOCUS_TRAIT_RELATIVE,
+            .options = options,
+            .tensors = tensors,
+        },
+    .check = check,
+    .default_scale = locus_scale_plain,
+    .turn = turn,
+    LOCUS_NO_TABLES,
+};

@@ -1,0 +1,77 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Install what building and testing need, and only what is missing. Silent and quick when
+# nothing is. Without the right to install it prints the one line to run, and goes on if
+# the build itself can (a C compiler and cmake >= 3.20); tests that lack a tool are skipped
+# and counted.
+set -u
+
+needed=   # the build cannot do without
+wanted=   # the tests make use of
+
+has() { command -v "$1" >/dev/null 2>&1; }
+need() { needed="$needed $1"; }
+want() { wanted="$wanted $1"; }
+
+has_cmake() { # at least 3.20; a shim without a program behind it does not count
+    version=$(cmake --version 2>/dev/null | sed -n '1s/^cmake version \([0-9]*\)\.\([0-9]*\).*/\1 \2/p')
+    [ -n "$version" ] || return 1
+    set -- $version
+    [ "$1" -gt 3 ] || { [ "$1" -eq 3 ] && [ "$2" -ge 20 ]; }
+}
+has_libomp() { # of the clang that the tests use
+    clang=$(command -v clang-14 || command -v clang) || return 1
+    [ -e "$($clang -print-file-name=libomp.so)" ]
+}
+has_format() { # other versions format differently
+    has clang-format-14 || clang-format --version 2>/dev/null | grep -q 'version 14\.'
+}
+
+missing() {
+    needed= wanted=
+    has "${CC:-cc}" && echo '#include <stdio.h>' | "${CC:-cc}" -E - >/dev/null 2>&1 || {
+        need gcc && need libc6-dev
+    }
+    has make || need make
+    has_cmake || need cmake
+    has nm && has readelf && has objdump || want binutils
+    has g++ || want g++
+    has pkg-config || want pkg-config
+    has clang-14 || has clang || want clang-14
+    has_libomp || want libomp-14-dev
+    has_format || want clang-format-14
+}
+
+install() { # packages; the wanted ones one by one, since a system may lack some
+    export DEBIAN_FRONTEND=noninteractive
+    $sudo apt-get update -qq >&2 || echo "setup: apt-get update failed; trying what is known" >&2
+    if [ -n "$needed" ]; then
+        $sudo apt-get install -y -qq --no-install-recommends $needed >&2
+    fi
+    if [ -n "$wanted" ]; then
+        $sudo apt-get install -y -qq --no-install-recommends $wanted >&2 ||
+            for package in $wanted; do
+                $sudo apt-get install -y -qq --no-install-recommends "$package" >&2 ||
+                    echo "setup: no package $package here; tests that use it are skipped" >&2
+            done
+    fi
+}
+
+missing
+[ -z "$needed$wanted" ] && exit 0
+
+sudo=
+if has apt-get && { [ "$(id -u)" -eq 0 ] || { has sudo && sudo -n true 2>/dev/null; }; }; then
+    [ "$(id -u)" -eq 0 ] || sudo="sudo -n --preserve-env=DEBIAN_FRONTEND"
+    echo "setup: installing$needed$wanted" >&2
+    install
+    missing
+else
+    echo "setup: please run:  sudo apt-get install -y$needed$wanted" >&2
+fi
+
+if [ -n "$needed" ]; then
+    echo "setup: cannot build without:$needed" >&2
+    exit 1
+fi
+exit 0
