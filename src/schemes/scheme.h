@@ -67,6 +67,10 @@ typedef struct locus_scheme {
     void (*bias_grad)(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta,
                       double ds, const locus_tensors *grad);
 
+    /* Where the bias is a look-up in the tensor `bias`: b_h(delta) = bias[bias_row(delta)][h].
+     * attention/ evaluates the rule once per plan instead of once per head and call. */
+    int64_t (*bias_row)(const locus_call *call, int64_t delta);
+
     /* Pair t of a row at position p turns by p * frequency; q is multiplied by
      * exp(p * log_gain), k by exp(-p * log_gain). */
     void (*turn)(const locus_call *call, int64_t pair, double *frequency, double *log_gain);
@@ -115,6 +119,7 @@ double locus_scale_plain(const locus_call *call, const locus_tensors *shapes); /
 int64_t locus_log_steps(int64_t x, int64_t unit, int64_t most, int64_t power, int *exact);
 
 /* The bucketed bias that T5 and TUPE share. */
+int64_t locus_t5_bias_row(const locus_call *call, int64_t delta);
 locus_status locus_check_t5_options(const locus_call *call, locus_error *error);
 double locus_t5_bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta);
 void locus_t5_bias_grad(const locus_call *call, const locus_tensors *in, int64_t head,

@@ -22,7 +22,7 @@ int64_t locus_t5_bucket(int64_t rho, int64_t buckets, int64_t max_distance, int 
     return base + (single + steps < side - 1 ? single + steps : side - 1);
 }
 
-static int64_t bucket_of(const locus_call *call, int64_t delta)
+int64_t locus_t5_bias_row(const locus_call *call, int64_t delta)
 {
     const locus_options *o = &call->options;
     return locus_t5_bucket(-delta, o->buckets, o->max_distance, o->bidirectional != 0);
@@ -30,7 +30,7 @@ static int64_t bucket_of(const locus_call *call, int64_t delta)
 
 double locus_t5_bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta)
 {
-    return locus_get(&in->bias, bucket_of(call, delta), head, 0, 0);
+    return locus_get(&in->bias, locus_t5_bias_row(call, delta), head, 0, 0);
 }
 
 void locus_t5_bias_grad(const locus_call *call, const locus_tensors *in, int64_t head,
@@ -38,7 +38,7 @@ void locus_t5_bias_grad(const locus_call *call, const locus_tensors *in, int64_t
 {
     (void)in;
     if (!locus_present(&grad->bias)) return;
-    ((double *)grad->bias.data)[bucket_of(call, delta) * call->H + head] += ds;
+    ((double *)grad->bias.data)[locus_t5_bias_row(call, delta) * call->H + head] += ds;
 }
 
 locus_status locus_check_t5_options(const locus_call *call, locus_error *error)
@@ -134,5 +134,6 @@ const locus_scheme locus_scheme_t5 = {
     .default_scale = scale_one,
     .bias = locus_t5_bias,
     .bias_grad = locus_t5_bias_grad,
+    .bias_row = locus_t5_bias_row,
     LOCUS_NO_TABLES,
 };

@@ -182,6 +182,7 @@ const locus_scheme locus_scheme_tupe = {
     .default_scale = scale_two,
     .bias = bias,
     .bias_grad = locus_t5_bias_grad,
+    .bias_row = locus_t5_bias_row,
     LOCUS_NO_TABLES,
     .projections = projections,
 };

@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attention/backward.h"
+
+#include <string.h>
+
+#include "core/error.h"
+#include "core/parallel.h"
+#include "core/tensor.h"
+
+locus_unit locus_unit_at(const locus_plan *plan, int64_t index)
+{
+    const int64_t splits = plan->backward_splits, H = plan->call.H;
+    const int64_t split = index % splits, bh = index / splits;
+    const locus_unit unit = {
+        .b = bh / H,
+        .h = bh % H,
+        .kv = bh % H / (H / plan->call.Hk),
+        .tile_from = split * plan->query_tiles / splits,
+        .tile_to = (split + 1) * plan->query_tiles / splits,
+    };
+    return unit;
+}
+
+size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char *base,
+                        locus_slot *slot)
+{
+    const locus_call *c = &plan->call;
+    const int same_table = c->scheme->key_table == c->scheme->query_table;
+    locus_arena arena = {base, 0};
+#define TAKE(field, condition, count)                                                              \
+    do {                                                                                           \
+        float *room_ = locus_take_floats(&arena, (condition) ? (count) : 0);                       \
+        slot->field = (condition) ? room_ : NULL;                                                  \
+    } while (0)
+    TAKE(k, wanted->k, c->Tk * c->D);
+    TAKE(v, wanted->v, c->Tk * c->Dv);
+    TAKE(key_table, wanted->key_table, plan->row_count * c->D);
+    TAKE(query_table, wanted->query_table && !same_table, plan->row_count * c->D);
+    TAKE(value_table, wanted->value_table, plan->row_count * c->Dv);
+    TAKE(u, wanted->u, c->D);
+    TAKE(w, wanted->w, c->D);
+    TAKE(pos_q, wanted->pos_q, c->Tq * c->D);
+    TAKE(pos_k, wanted->pos_k, c->Tk * c->D);
+#undef TAKE
+    if (same_table && wanted->query_table) slot->query_table = slot->key_table;
+    double *bias = locus_take(&arena, wanted->bias ? plan->span : 0, sizeof *bias);
+    double *cls = locus_take(&arena, wanted->cls ? 2 : 0, sizeof *cls);
+    slot->bias = wanted->bias ? bias : NULL;
+    slot->cls = wanted->cls ? cls : NULL;
+    return arena.used;
+}
+
+/* ---- workspace ---- */
+
+/* Everything a plan could be asked for, which is what the size query answers. */
+static locus_wanted want_all(const locus_plan *plan)
+{
+    const locus_tensors *s = &plan->shapes;
+    const locus_wanted all = {
+        .q = 1,
+        .k = 1,
+        .v = 1,
+        .u = locus_present(&s->u),
+        .w = locus_present(&s->w),
+        .key_table = locus_key_table(plan, s) != NULL,
+        .query_table = locus_query_table(plan, s) != NULL,
+        .value_table = locus_value_table(plan, s) != NULL,
+        .bias = plan->has_bias,
+        .pos_q = locus_present(&s->pos_q),
+        .pos_k = locus_present(&s->pos_k),
+        .cls = locus_present(&s->cls),
+        .dense = locus_present(&s->bias_dense),
+    };
+    return all;
+}
+
+static locus_wanted want_present(const locus_plan *plan, const locus_tensors *grad)
+{
+    locus_wanted wanted = want_all(plan);
+    wanted.q = locus_present(&grad->q);
+    wanted.k = locus_present(&grad->k);
+    wanted.v = locus_present(&grad->v);
+    wanted.u &= locus_present(&grad->u);
+    wanted.w &= locus_present(&grad->w);
+    wanted.key_table &= locus_key_table(plan, grad) != NULL;
+    wanted.query_table &= locus_query_table(plan, grad) != NULL;
+    wanted.value_table &= locus_value_table(plan, grad) != NULL;
+    wanted.bias &= locus_present(&grad->bias) | locus_present(&grad->slopes) |
+                   locus_present(&grad->a) | locus_present(&grad->p);
+    wanted.pos_q &= locus_present(&grad->pos_q);
+    wanted.pos_k &= locus_present(&grad->pos_k);
+    wanted.cls &= locus_present(&grad->cls);
+    wanted.dense &= locus_present(&grad->bias_dense);
+    return wanted;
+}
+
+static int64_t unit_count(const locus_plan *plan)
+{
+    return plan->call.B * plan->call.H * plan->backward_splits;
+}
+
+/* As many slots as the budget allows, at least one, a function of the shapes alone. */
+static int64_t slot_count(const locus_plan *plan, size_t slot_bytes)
+{
+    enum { ENOUGH = 64 };
+    const int64_t fit = (int64_t)(LOCUS_PARTIAL_BYTES / (slot_bytes > 0 ? slot_bytes : 1));
+    const int64_t units = unit_count(plan);
+    const int64_t most = units < ENOUGH ? units : ENOUGH;
+    return fit < 1 ? 1 : fit < most ? fit : most > 0 ? most : 1;
+}
+
+/* A dense F64 twin of a parameter of the bias. */
+static locus_tensor take_exact(locus_arena *arena, const locus_tensor *shape)
+{
+    if (!locus_present(shape)) return (locus_tensor){0};
+    double *data = locus_take(arena, locus_tensor_elements(shape), sizeof *data);
+    return locus_view(data, LOCUS_F64, shape->rank, shape->shape);
+}
+
+static size_t carve(const locus_plan *plan, char *base, locus_backward_call *call)
+{
+    const locus_call *c = &plan->call;
+    const locus_wanted all = want_all(plan);
+    locus_arena arena = {base, 0}, measure = {NULL, 0};
+    locus_worker worker;
+    locus_slot slot;
+    call->bias = locus_take_floats(&arena, plan->has_bias ? c->H * plan->span : 0);
+    call->bias_total = locus_take(&arena, plan->has_bias ? c->H * plan->span : 0, sizeof(double));
+    call->cls_total = locus_take(&arena, all.cls ? c->H * 2 : 0, sizeof(double));
+    memset(&call->exact, 0, sizeof call->exact);
+    if (plan->has_bias) {
+        call->exact.bias = take_exact(&arena, &plan->shapes.bias);
+        call->exact.slopes = take_exact(&arena, &plan->shapes.slopes);
+        call->exact.a = take_exact(&arena, &plan->shapes.a);
+        call->exact.p = take_exact(&arena, &plan->shapes.p);
+    }
+    locus_worker_carve(plan, 1, &measure, &worker);
+    call->worker_bytes = measure.used;
+    call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
+    call->slot_bytes = locus_slot_carve(plan, &all, NULL, &slot);
+    call->slots = locus_take(&arena, slot_count(plan, call->slot_bytes), call->slot_bytes);
+    return arena.used;
+}
+
+size_t locus_backward_workspace(const locus_plan *plan)
+{
+    locus_backward_call call;
+    return carve(plan, NULL, &call) + 63;
+}
+
+/* ---- units ---- */
+
+static locus_head head_of(const locus_backward_call *call, locus_worker *worker, int64_t b,
+                          int64_t h, int64_t kv)
+{
+    const locus_plan *plan = call->plan;
+    const locus_head head = {
+        .plan = plan,
+        .in = call->in,
+        .worker = worker,
+        .b = b,
+        .h = h,
+        .kv = kv,
+        .bias = plan->has_bias ? call->bias + h * plan->span : NULL,
+    };
+    return head;
+}
+
+static void carve_worker(const locus_backward_call *call, uint32_t number, locus_worker *worker)
+{
+    locus_arena arena = {call->workers + number * call->worker_bytes, 0};
+    locus_worker_carve(call->plan, 1, &arena, worker);
+}
+
+/* dq = scale (dcontent turned back + dposition); du, dw: their sums over the rows. */
+static void finish_rows(const locus_backward_call *call, const locus_head *head,
+                        const locus_rows *rows, const locus_slot *slot)
+{
+    const locus_plan *plan = head->plan;
+    const locus_worker *w = head->worker;
+    const locus_kernels *kernels = plan->kernels;
+    const int64_t D = plan->call.D;
+    const float scale = (float)plan->call.scale;
+    for (int64_t i = 0; i < rows->count; i++) {
+        float *content = w->dcontent + i * D;
+        kernels->scale(content, scale, D);
+        if (slot->u != NULL) kernels->add(slot->u, content, D);
+        if (plan->turn_query != NULL)
+            locus_turn_row(plan, content,
+                           plan->turn_query + 2 * plan->call.pairs * (rows->first + i), i, -1.0f);
+        if (plan->table_row != NULL) {
+            float *position = w->dposition + i * D;
+            kernels->scale(position, scale, D);
+            if (slot->w != NULL) kernels->add(slot->w, position, D);
+            kernels->add(content, position, D);
+        }
+        if (call->wanted.q)
+            kernels->add(locus_f32(&call->grad->q, head->b, head->h, rows->first + i), content, D);
+        if (slot->pos_q != NULL) {
+            kernels->scale(w->dplace + i * D, scale, D);
+            kernels->add(slot->pos_q + (rows->first + i) * D, w->dplace + i * D, D);
+        }
+    }
+}
+
+static void backward_rows(const locus_backward_call *call, const locus_head *head, int64_t first,
+                          const locus_slot *slot)
+{
+    locus_rows rows;
+    locus_rows_begin(head, first, &rows);
+    locus_backward_rows_begin(call, head, &rows);
+    for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
+        locus_tile tile;
+        if (!locus_tile_begin(head, &rows, t, &tile)) continue;
+        locus_tile_gradients(head, &rows, &tile);
+        locus_tile_spread(call, head, &rows, &tile, slot);
+    }
+    finish_rows(call, head, &rows, slot);
+}
+
+/* Turn the unit's dk back to where its keys came from. */
+static void turn_keys_back(const locus_plan *plan, const locus_slot *slot)
+{
+    if (plan->turn_key == NULL || slot->k == NULL) return;
+    for (int64_t n = 0; n < plan->call.Tk; n++)
+        locus_turn_row(plan, slot->k + n * plan->call.D,
+                       plan->turn_key + 2 * plan->call.pairs * n, -(n % BLOCK_KEYS), -1.0f);
+}
+
+static void run_unit(void *context, size_t index, uint32_t worker_number)
+{
+    const locus_backward_call *call = context;
+    const locus_plan *plan = call->plan;
+    const locus_unit unit = locus_unit_at(plan, call->first_unit + (int64_t)index);
+    locus_worker worker;
+    carve_worker(call, worker_number, &worker);
+    const locus_head head = head_of(call, &worker, unit.b, unit.h, unit.kv);
+    char *base = call->slots + index * call->slot_bytes;
+    locus_slot slot;
+    memset(base, 0, locus_slot_carve(plan, &call->wanted, base, &slot));
+
+    locus_head_pack(&head, 0, plan->key_tiles, 1);
+    for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile++)
+        backward_rows(call, &head, tile * BLOCK_ROWS, &slot);
+    turn_keys_back(plan, &slot);
+}
+
+/* ---- a dense bias that is shared by batch entries or heads ---- */
+
+/* Task = (its batch, its head, query tile): adds the heads that share it in order. */
+static void run_dense(void *context, size_t index, uint32_t worker_number)
+{
+    const locus_backward_call *call = context;
+    const locus_plan *plan = call->plan;
+    const locus_tensor *to = &call->grad->bias_dense;
+    const int64_t tile_number = (int64_t)index % plan->query_tiles;
+    const int64_t owner = (int64_t)index / plan->query_tiles;
+    const int64_t b_own = owner / to->shape[1], h_own = owner % to->shape[1];
+    locus_worker worker;
+    carve_worker(call, worker_number, &worker);
+    for (int64_t b = 0; b < plan->call.B; b++)
+        for (int64_t h = 0; h < plan->call.H; h++) {
+            if (to->shape[0] != 1 && b != b_own) continue;
+            if (to->shape[1] != 1 && h != h_own) continue;
+            const locus_head head =
+                head_of(call, &worker, b, h, h / (plan->call.H / plan->call.Hk));
+            locus_rows rows;
+            locus_rows_begin(&head, tile_number * BLOCK_ROWS, &rows);
+            locus_head_pack(&head, rows.tile_from, rows.tile_to, 1);
+            locus_backward_rows_begin(call, &head, &rows);
+            for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
+                locus_tile tile;
+                if (!locus_tile_begin(&head, &rows, t, &tile)) continue;
+                locus_tile_gradients(&head, &rows, &tile);
+                locus_tile_spread_dense(call, &head, &tile);
+            }
+        }
+}
+
+static void expand_bias(void *context, size_t head, uint32_t worker)
+{
+    const locus_backward_call *call = context;
+    (void)worker;
+    locus_lower_bias(call->plan, call->in, (int64_t)head,
+                     call->bias + (int64_t)head * call->plan->span);
+}
+
+static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
+                               const locus_results *results, const locus_tensor *dout,
+                               const locus_tensors *grad, uint32_t flags, const void *workspace,
+                               size_t bytes, locus_error *error)
+{
+    if (plan == NULL || in == NULL || results == NULL || dout == NULL || grad == NULL ||
+        (flags & ~LOCUS_ACCUMULATE) != 0)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "backward: NULL argument or unknown flag");
+    LOCUS_TRY(locus_check_inputs(plan, in, error));
+    LOCUS_TRY(locus_check_results(plan, results, error));
+    LOCUS_TRY(locus_check_gradients(plan, in, results, dout, grad, error));
+    if (workspace == NULL || bytes < locus_backward_workspace(plan))
+        return locus_fail(error, LOCUS_ERR_WORKSPACE, "workspace: found %zu bytes, expected %zu",
+                          workspace ? bytes : 0, locus_backward_workspace(plan));
+    return LOCUS_OK;
+}
+
+static void run_rounds(locus_backward_call *call)
+{
+    const locus_plan *plan = call->plan;
+    const int64_t units = unit_count(plan), slots = slot_count(plan, call->slot_bytes);
+    for (int64_t first = 0; first < units && plan->call.Tq > 0; first += slots) {
+        call->first_unit = first;
+        call->round_units = units - first < slots ? units - first : slots;
+        locus_parallel_for(plan->threads, (size_t)call->round_units, run_unit, call);
+        locus_fold_round(call);
+    }
+}
+
+locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
+                            const locus_results *results, const locus_tensor *dout,
+                            const locus_tensors *grad, uint32_t flags, void *workspace,
+                            size_t workspace_bytes, locus_error *error)
+{
+    LOCUS_TRY(check_call(plan, in, results, dout, grad, flags, workspace, workspace_bytes, error));
+    locus_backward_call call = {
+        .plan = plan,
+        .in = in,
+        .results = results,
+        .dout = dout,
+        .grad = grad,
+        .wanted = want_present(plan, grad),
+    };
+    carve(plan, locus_align(workspace), &call);
+    const locus_tensor *dense = &grad->bias_dense;
+    call.dense_directly = call.wanted.dense && dense->shape[0] == plan->call.B &&
+                          dense->shape[1] == plan->call.H;
+    if ((flags & LOCUS_ACCUMULATE) == 0) locus_fold_zero(&call);
+    if (plan->has_bias)
+        locus_parallel_for(plan->threads, (size_t)plan->call.H, expand_bias, &call);
+    if (call.wanted.bias)
+        memset(call.bias_total, 0,
+               (size_t)(plan->call.H * plan->span) * sizeof *call.bias_total);
+    if (call.wanted.cls)
+        memset(call.cls_total, 0, (size_t)(2 * plan->call.H) * sizeof *call.cls_total);
+    run_rounds(&call);
+    if (call.wanted.bias || call.wanted.cls) locus_fold_bias(&call);
+    if (call.wanted.dense && !call.dense_directly)
+        locus_parallel_for(
+            plan->threads,
+            (size_t)(dense->shape[0] * dense->shape[1] * plan->query_tiles), run_dense, &call);
+    return LOCUS_OK;
+}

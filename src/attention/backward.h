@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_ATTENTION_BACKWARD_H
+#define LOCUS_ATTENTION_BACKWARD_H
+
+/* The backward pass, cut into units = (batch, head, split of the query tiles).
+ *
+ * A unit owns its rows of dq. Everything that several units add to (dk, dv, table
+ * gradients, ...) goes into the unit's slot, a partial buffer. Units run in rounds of
+ * `slots` units; after each round the slots are added to the gradients in the order of
+ * the units. So every sum has one fixed order, and no bit depends on the threads. */
+
+#include "attention/tile.h"
+
+/* What the caller asked for. */
+typedef struct locus_wanted {
+    int q, k, v, u, w;
+    int key_table, query_table, value_table;
+    int bias, pos_q, pos_k, cls;
+    int dense; /* bias_dense */
+} locus_wanted;
+
+/* Partial gradients of one unit; NULL where not wanted. */
+typedef struct locus_slot {
+    float *k;           /* [Tk][D], turned like the keys */
+    float *v;           /* [Tk][Dv]                      */
+    float *key_table;   /* [row_count][D]                */
+    float *query_table; /* [row_count][D]; may be the same memory as key_table */
+    float *value_table; /* [row_count][Dv]               */
+    float *u, *w;       /* [D]                           */
+    float *pos_q;       /* [Tq][D]                       */
+    float *pos_k;       /* [Tk][D]                       */
+    double *bias;       /* [span] by z                   */
+    double *cls;        /* [2]                           */
+} locus_slot;
+
+typedef struct locus_backward_call {
+    const locus_plan *plan;
+    const locus_tensors *in;
+    const locus_results *results;
+    const locus_tensor *dout;
+    const locus_tensors *grad;
+    locus_wanted wanted;
+    int dense_directly; /* bias_dense is not broadcast: units own its rows */
+    float *bias;         /* [H][span] by z, NULL: none   */
+    double *bias_total;  /* [H][span] by z               */
+    double *cls_total;   /* [H][2]                       */
+    locus_tensors exact; /* F64 gradients of the bias's parameters */
+    char *workers, *slots;
+    size_t worker_bytes, slot_bytes;
+    int64_t first_unit, round_units; /* of the running round */
+} locus_backward_call;
+
+/* The unit's place in the call. */
+typedef struct locus_unit {
+    int64_t b, h, kv;
+    int64_t tile_from, tile_to; /* its query tiles */
+} locus_unit;
+locus_unit locus_unit_at(const locus_plan *plan, int64_t index);
+
+/* Lay out one slot; returns its bytes. base NULL: measure. */
+size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char *base,
+                        locus_slot *slot);
+
+void locus_backward_rows_begin(const locus_backward_call *call, const locus_head *head,
+                               const locus_rows *rows);
+
+/* worker->score = P, worker->grad = dS, worker->dropped = P after dropout. */
+void locus_tile_gradients(const locus_head *head, const locus_rows *rows, const locus_tile *tile);
+
+/* Add the tile's share to dq of its rows and to the slot. */
+void locus_tile_spread(const locus_backward_call *call, const locus_head *head,
+                       const locus_rows *rows, const locus_tile *tile, const locus_slot *slot);
+
+/* Add dS of one tile to the gradient of bias_dense. */
+void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *head,
+                             const locus_tile *tile);
+
+/* fold.c: zero the gradients; add the slots of a round; pull the bias back to its parameters. */
+void locus_fold_zero(const locus_backward_call *call);
+void locus_fold_round(const locus_backward_call *call);
+void locus_fold_bias(const locus_backward_call *call);
+
+#endif

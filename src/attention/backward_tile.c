@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One tile of the backward pass. With p = e^(s - lse), a = p after dropout:
+ *     dA = dout . (v + RV);   ds = p (drop(dA) - delta),  delta = dout . out
+ *     dv_n += a dout_m                      dRV[row] += a dout_m
+ *     dq_m += c ds k_n  + c ds RK[row]      dk_n += ds c (q_m + u) + ds c RQ[row]
+ *     dRK[row] += ds c (q_m + w)            dRQ[row] += c ds k_n
+ *     dpos_q_m += c ds pos_k_n              dpos_k_n += ds c pos_q_m
+ *     db(delta) += ds                       dcls += ds where it replaced the position part */
+
+#include <string.h>
+
+#include "attention/backward.h"
+#include "core/tensor.h"
+
+void locus_backward_rows_begin(const locus_backward_call *call, const locus_head *head,
+                               const locus_rows *rows)
+{
+    const locus_plan *plan = head->plan;
+    locus_worker *w = head->worker;
+    const int64_t D = plan->call.D, Dv = plan->call.Dv;
+    for (int64_t i = 0; i < rows->count; i++) {
+        const int64_t row = rows->first + i;
+        const float *dout = locus_f32(call->dout, head->b, head->h, row);
+        memcpy(w->dout + i * Dv, dout, (size_t)Dv * sizeof *dout);
+        w->dout_bad[i] = (uint8_t)locus_row_is_bad(dout, Dv);
+        w->lse[i] = *locus_f32(&call->results->lse, head->b, head->h, row);
+        w->delta[i] = plan->kernels->dot(
+            dout, locus_f32(&call->results->out, head->b, head->h, row), Dv);
+    }
+    const size_t bytes = (size_t)(rows->count * D) * sizeof(float);
+    memset(w->dcontent, 0, bytes);
+    if (w->dposition != NULL && plan->table_row != NULL) memset(w->dposition, 0, bytes);
+    if (locus_present(&head->in->pos_q)) memset(w->dplace, 0, bytes);
+}
+
+/* grad[i][j] = dout_i . (v_j + RV[row(delta)]) */
+static void weight_gradients(const locus_head *head, const locus_tile *tile)
+{
+    const locus_plan *plan = head->plan;
+    const locus_worker *w = head->worker;
+    const int64_t Dv = plan->call.Dv;
+    const locus_tensor *table = locus_value_table(plan, head->in);
+    plan->kernels->gemm(w->grad, BLOCK_KEYS, w->dout, Dv, 1, w->value_panels + tile->key * Dv,
+                        BLOCK_KEYS, tile->rows, Dv, tile->columns, 0);
+    if (table == NULL) return;
+    locus_gather(head, tile, table, 1.0f, Dv);
+    locus_window_transpose(head, tile, Dv);
+    plan->kernels->gemm(w->strip, WINDOW, w->dout, Dv, 1, w->window_panel, WINDOW, tile->rows, Dv,
+                        locus_window_width(tile), 0);
+    for (int64_t i = 0; i < tile->rows; i++)
+        plan->kernels->add(w->grad + i * BLOCK_KEYS, w->strip + i * WINDOW + tile->rows - 1 - i,
+                           tile->columns);
+}
+
+void locus_tile_gradients(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
+{
+    const locus_plan *plan = head->plan;
+    const locus_worker *w = head->worker;
+    locus_tile_scores(head, rows, tile);
+    plan->kernels->softmax_again(w->score, tile->rows, tile->columns, w->lse);
+    weight_gradients(head, tile);
+    if (plan->call.dropout > 0.0) {
+        locus_tile_drop(head, tile, w->score, w->dropped);
+        locus_tile_drop(head, tile, w->grad, w->grad);
+    }
+    plan->kernels->softmax_grad(w->grad, w->score, tile->rows, tile->columns, w->delta);
+}
+
+/* ---- sums over rows and over keys ---- */
+
+static const float *kept_weights(const locus_head *head)
+{
+    return head->plan->call.dropout > 0.0 ? head->worker->dropped : head->worker->score;
+}
+
+/* to[j] += sum_i T[i][j] from_i */
+static void add_to_keys(const locus_head *head, const locus_tile *tile, const float *T, float *to,
+                        const locus_block *from, int64_t width)
+{
+    float *keys = to + tile->key * width;
+    head->plan->kernels->gemm(keys, width, T, 1, BLOCK_KEYS, from->clean, from->clean_row,
+                              tile->columns, tile->rows, width, 1);
+    locus_patch(head, tile, T, keys, width, locus_by_column(), from, locus_by_row(), width);
+}
+
+/* to[i] += sum_j T[i][j] from_j */
+static void add_to_rows(const locus_head *head, const locus_tile *tile, const float *T, float *to,
+                        const locus_block *from, int64_t width)
+{
+    head->plan->kernels->gemm(to, width, T, BLOCK_KEYS, 1, from->clean, from->clean_row,
+                              tile->rows, tile->columns, width, 1);
+    locus_patch(head, tile, T, to, width, locus_by_row(), from, locus_by_column(), width);
+}
+
+/* Add worker->window_grad, by y, to the rows of a table's partial gradient. */
+static void scatter_window(const locus_head *head, const locus_tile *tile, float *to,
+                           float factor, int64_t width)
+{
+    const locus_plan *plan = head->plan;
+    const int64_t z_0 = plan->call.most - tile->delta_00 - (tile->rows - 1);
+    for (int64_t y = 0; y < locus_window_width(tile); y++) {
+        const int64_t z = z_0 + y;
+        if (z < 0 || z >= plan->span) continue;
+        float *row = to + (plan->table_row[z] - plan->row_first) * width;
+        const float *from = head->worker->window_grad + y * width;
+        for (int64_t c = 0; c < width; c++) row[c] += factor * from[c];
+    }
+}
+
+/* to[row(delta)] += factor sum T[i][j] from_i, through a strip skewed by rows;
+ * `by_column`: from_j, through a strip skewed by columns. */
+static void add_to_table(const locus_head *head, const locus_tile *tile, const float *T, float *to,
+                         float factor, const locus_block *from, int by_column, int64_t width)
+{
+    const locus_worker *w = head->worker;
+    const int64_t distances = locus_window_width(tile);
+    if (by_column) locus_skew_columns(tile, T, w->strip);
+    else locus_skew_rows(tile, T, w->strip);
+    head->plan->kernels->gemm(w->window_grad, width, w->strip, 1, WINDOW, from->clean,
+                              from->clean_row, distances, by_column ? tile->columns : tile->rows,
+                              width, 0);
+    locus_patch(head, tile, T, w->window_grad, width, locus_by_distance(tile), from,
+                by_column ? locus_by_column() : locus_by_row(), width);
+    scatter_window(head, tile, to, factor, width);
+}
+
+static void spread_values(const locus_head *head, const locus_tile *tile, const locus_slot *slot)
+{
+    const locus_worker *w = head->worker;
+    const int64_t Dv = head->plan->call.Dv;
+    if (slot->v == NULL && slot->value_table == NULL) return;
+    const locus_block dout =
+        locus_block_of(w->dout, Dv, tile->rows, Dv, w->dout_bad, w->clean[2]);
+    const float *weights = kept_weights(head);
+    if (slot->v != NULL) add_to_keys(head, tile, weights, slot->v, &dout, Dv);
+    if (slot->value_table != NULL)
+        add_to_table(head, tile, weights, slot->value_table, 1.0f, &dout, 0, Dv);
+}
+
+/* dcontent += dS K, through the tile's gain where there is one. */
+static void spread_content_rows(const locus_head *head, const locus_tile *tile,
+                                const locus_block *keys)
+{
+    const locus_plan *plan = head->plan;
+    const locus_worker *w = head->worker;
+    const int64_t D = plan->call.D;
+    if (plan->log_gain == NULL) {
+        add_to_rows(head, tile, w->grad, w->dcontent, keys, D);
+        return;
+    }
+    float *product = w->clean[3];
+    memset(product, 0, (size_t)(tile->rows * D) * sizeof *product);
+    add_to_rows(head, tile, w->grad, product, keys, D);
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t c = 0; c < D; c++)
+            w->dcontent[i * D + c] += product[i * D + c] * w->gain[c];
+}
+
+static void spread_content(const locus_backward_call *call, const locus_head *head,
+                           const locus_tile *tile, const locus_slot *slot,
+                           const locus_block *keys)
+{
+    const locus_plan *plan = head->plan;
+    const locus_worker *w = head->worker;
+    const int64_t D = plan->call.D;
+    if (call->wanted.q || call->wanted.u) spread_content_rows(head, tile, keys);
+    if (slot->k == NULL) return;
+    const locus_block content =
+        locus_block_of(plan->log_gain != NULL ? w->faded : w->content, D, tile->rows, D,
+                       w->content_bad, w->clean[1]);
+    add_to_keys(head, tile, w->grad, slot->k, &content, D);
+}
+
+static void spread_key_table(const locus_backward_call *call, const locus_head *head,
+                             const locus_tile *tile, const locus_slot *slot)
+{
+    const locus_plan *plan = head->plan;
+    const locus_worker *w = head->worker;
+    const int64_t D = plan->call.D, distances = locus_window_width(tile);
+    const locus_tensor *table = locus_key_table(plan, head->in);
+    if (table == NULL) return;
+    if (call->wanted.q || call->wanted.w) {
+        locus_gather(head, tile, table, 1.0f, D);
+        const locus_block window =
+            locus_block_of(w->window, D, distances, D, w->window_bad, w->clean[1]);
+        locus_skew_rows(tile, w->grad, w->strip);
+        plan->kernels->gemm(w->dposition, D, w->strip, WINDOW, 1, window.clean, window.clean_row,
+                            tile->rows, distances, D, 1);
+        locus_patch(head, tile, w->grad, w->dposition, D, locus_by_row(), &window,
+                    locus_by_distance(tile), D);
+    }
+    if (slot->key_table == NULL) return;
+    const locus_block position =
+        locus_block_of(w->position, D, tile->rows, D, w->position_bad, w->clean[1]);
+    add_to_table(head, tile, w->grad, slot->key_table, 1.0f, &position, 0, D);
+}
+
+static void spread_query_table(const locus_head *head, const locus_tile *tile,
+                               const locus_slot *slot, const locus_block *keys)
+{
+    const locus_plan *plan = head->plan;
+    const locus_worker *w = head->worker;
+    const int64_t D = plan->call.D, distances = locus_window_width(tile);
+    const float scale = (float)plan->call.scale;
+    const locus_tensor *table = locus_query_table(plan, head->in);
+    if (table == NULL) return;
+    if (slot->k != NULL) {
+        float *to = slot->k + tile->key * D;
+        locus_gather(head, tile, table, scale, D);
+        const locus_block window =
+            locus_block_of(w->window, D, distances, D, w->window_bad, w->clean[1]);
+        locus_skew_columns(tile, w->grad, w->strip);
+        plan->kernels->gemm(to, D, w->strip, WINDOW, 1, window.clean, window.clean_row,
+                            tile->columns, distances, D, 1);
+        locus_patch(head, tile, w->grad, to, D, locus_by_column(), &window,
+                    locus_by_distance(tile), D);
+    }
+    if (slot->query_table != NULL)
+        add_to_table(head, tile, w->grad, slot->query_table, scale, keys, 1, D);
+}
+
+/* ---- bias, places, reset ---- */
+
+/* bias[z] += T[i][j], z = most - delta_00 - i + j */
+static void spread_bias(const locus_head *head, const locus_tile *tile, const float *T,
+                        const locus_slot *slot)
+{
+    const int64_t z_00 = head->plan->call.most - tile->delta_00;
+    for (int64_t i = 0; i < tile->rows; i++) {
+        double *by_z = slot->bias + z_00 - i;
+        for (int64_t j = tile->from[i]; j < tile->to[i]; j++)
+            by_z[j] += (double)T[i * BLOCK_KEYS + j];
+    }
+}
+
+/* Take the pairs whose position part was replaced out of T, into dcls. */
+static void spread_reset(const locus_head *head, const locus_rows *rows, const locus_tile *tile,
+                         float *T, const locus_slot *slot)
+{
+    double total[2] = {0.0, 0.0};
+    (void)head;
+    for (int64_t i = 0; i < tile->rows; i++) {
+        const int first_row = rows->position + i == 0;
+        const int64_t columns = first_row ? tile->columns : tile->key == 0 ? 1 : 0;
+        for (int64_t j = 0; j < columns; j++) {
+            total[first_row ? 0 : 1] += (double)T[i * BLOCK_KEYS + j];
+            T[i * BLOCK_KEYS + j] = 0.0f;
+        }
+    }
+    if (slot->cls == NULL) return;
+    slot->cls[0] += total[0];
+    slot->cls[1] += total[1];
+}
+
+static void spread_places(const locus_backward_call *call, const locus_head *head,
+                          const locus_rows *rows, const locus_tile *tile, const locus_slot *slot)
+{
+    const locus_worker *w = head->worker;
+    const int64_t D = head->plan->call.D;
+    float *T = w->score; /* P is spent */
+    memcpy(T, w->grad, BLOCK_ROWS * BLOCK_KEYS * sizeof *T);
+    if (head->plan->has_reset) spread_reset(head, rows, tile, T, slot);
+    if (slot->bias != NULL) spread_bias(head, tile, T, slot);
+    if (call->wanted.pos_q) {
+        const locus_block places = locus_place_block(head, tile, w->clean[1]);
+        add_to_rows(head, tile, T, w->dplace, &places, D);
+    }
+    if (slot->pos_k == NULL) return;
+    const locus_block place =
+        locus_block_of(w->place, D, tile->rows, D, w->place_row_bad, w->clean[1]);
+    add_to_keys(head, tile, T, slot->pos_k, &place, D);
+}
+
+void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *head,
+                             const locus_tile *tile)
+{
+    const locus_tensor *to = &call->grad->bias_dense;
+    for (int64_t i = 0; i < tile->rows; i++) {
+        float *row = (float *)to->data + head->b * locus_broadcast_stride(to, 0) +
+                     head->h * locus_broadcast_stride(to, 1) +
+                     (tile->query + i) * to->stride[2] + tile->key * to->stride[3];
+        head->plan->kernels->add(row, head->worker->grad + i * BLOCK_KEYS, tile->columns);
+    }
+}
+
+void locus_tile_spread(const locus_backward_call *call, const locus_head *head,
+                       const locus_rows *rows, const locus_tile *tile, const locus_slot *slot)
+{
+    const locus_block keys = locus_key_block(head, tile, head->worker->clean[0]);
+    spread_values(head, tile, slot);
+    spread_content(call, head, tile, slot, &keys);
+    spread_key_table(call, head, tile, slot);
+    spread_query_table(head, tile, slot, &keys);
+    if (call->wanted.dense && call->dense_directly) locus_tile_spread_dense(call, head, tile);
+    if (locus_present(&head->in->pos_q)) spread_places(call, head, rows, tile, slot);
+    else if (slot->bias != NULL) spread_bias(head, tile, head->worker->grad, slot);
+}

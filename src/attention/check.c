@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tensors of one call against its plan: present where they were, same shapes,
+ * F32 in and out, outputs apart from everything else. */
+
+#include "attention/plan.h"
+#include "core/error.h"
+#include "core/tensor.h"
+
+static int same_shape(const locus_tensor *a, const locus_tensor *b)
+{
+    if (a->rank != b->rank) return 0;
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (a->shape[i] != b->shape[i]) return 0;
+    return 1;
+}
+
+static int last_axis_is_dense(const locus_tensor *t)
+{
+    return t->shape[t->rank - 1] <= 1 || t->stride[t->rank - 1] == 1;
+}
+
+static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted, const char *name,
+                               locus_error *error)
+{
+    if (!same_shape(t, wanted))
+        return locus_fail(error, LOCUS_ERR_TENSOR,
+                          "tensor %s: found another shape than the plan was made for", name);
+    if (t->dtype != (wanted->dtype == LOCUS_U8 ? LOCUS_U8 : LOCUS_F32))
+        return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s: found another type, expected %s",
+                          name, wanted->dtype == LOCUS_U8 ? "U8" : "F32");
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->stride[i] < 0 || (t->dtype == LOCUS_F32 && !last_axis_is_dense(t)))
+            return locus_fail(error, LOCUS_ERR_TENSOR,
+                              "tensor %s: found strides that are negative or not 1 on the last axis",
+                              name);
+    if (t->data == NULL && locus_tensor_elements(t) > 0)
+        return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s: found no data", name);
+    return LOCUS_OK;
+}
+
+locus_status locus_check_inputs(const locus_plan *plan, const locus_tensors *in,
+                                locus_error *error)
+{
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *wanted = locus_tensor_at_const(&plan->shapes, i);
+        const locus_tensor *t = locus_tensor_at_const(in, i);
+        if (!locus_present(wanted) && !locus_present(t)) continue;
+        LOCUS_TRY(check_view(t, wanted, locus_tensor_name(i), error));
+    }
+    return LOCUS_OK;
+}
+
+locus_status locus_check_results(const locus_plan *plan, const locus_results *results,
+                                 locus_error *error)
+{
+    const locus_call *c = &plan->call;
+    const locus_tensor out =
+        locus_view(NULL, LOCUS_F32, 4, (const int64_t[]){c->B, c->H, c->Tq, c->Dv});
+    const locus_tensor lse =
+        locus_view(NULL, LOCUS_F32, 3, (const int64_t[]){c->B, c->H, c->Tq});
+    LOCUS_TRY(check_view(&results->out, &out, "out", error));
+    return check_view(&results->lse, &lse, "lse", error);
+}
+
+static locus_status check_apart(const locus_tensor *a, const char *a_name, const locus_tensor *b,
+                                const char *b_name, locus_error *error)
+{
+    if (locus_present(a) && locus_present(b) && locus_tensors_overlap(a, b))
+        return locus_fail(error, LOCUS_ERR_OVERLAP, "output %s overlaps %s", a_name, b_name);
+    return LOCUS_OK;
+}
+
+locus_status locus_check_output_overlap(const locus_tensors *in, const locus_tensor *outputs,
+                                        const char *const *names, size_t count,
+                                        locus_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        for (size_t k = 0; k < LOCUS_TENSOR_COUNT; k++)
+            LOCUS_TRY(check_apart(&outputs[i], names[i], locus_tensor_at_const(in, k),
+                                  locus_tensor_name(k), error));
+        for (size_t k = 0; k < i; k++)
+            LOCUS_TRY(check_apart(&outputs[i], names[i], &outputs[k], names[k], error));
+    }
+    return LOCUS_OK;
+}
+
+locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *in,
+                                   const locus_results *results, const locus_tensor *dout,
+                                   const locus_tensors *grad, locus_error *error)
+{
+    locus_tensor outputs[LOCUS_TENSOR_COUNT];
+    const char *names[LOCUS_TENSOR_COUNT];
+    size_t count = 0;
+    LOCUS_TRY(check_view(dout, &results->out, "dout", error));
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(grad, i);
+        if (!locus_present(t)) continue;
+        const locus_tensor *wanted = locus_tensor_at_const(&plan->shapes, i);
+        if (wanted->dtype == LOCUS_U8)
+            return locus_fail(error, LOCUS_ERR_TENSOR, "grad.%s: a mask has no gradient",
+                              locus_tensor_name(i));
+        LOCUS_TRY(check_view(t, wanted, locus_tensor_name(i), error));
+        LOCUS_TRY(check_apart(t, locus_tensor_name(i), dout, "dout", error));
+        LOCUS_TRY(check_apart(t, locus_tensor_name(i), &results->out, "out", error));
+        LOCUS_TRY(check_apart(t, locus_tensor_name(i), &results->lse, "lse", error));
+        outputs[count] = *t;
+        names[count++] = locus_tensor_name(i);
+    }
+    return locus_check_output_overlap(in, outputs, names, count, error);
+}

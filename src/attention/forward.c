@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <string.h>
+
+#include "attention/tile.h"
+#include "core/error.h"
+#include "core/parallel.h"
+#include "core/tensor.h"
+
+typedef struct forward_call {
+    const locus_plan *plan;
+    const locus_tensors *in;
+    const locus_results *results;
+    float *bias; /* [H][span] by z, NULL: none */
+    char *workers;
+    size_t worker_bytes;
+} forward_call;
+
+static size_t worker_bytes(const locus_plan *plan)
+{
+    locus_arena arena = {NULL, 0};
+    locus_worker worker;
+    locus_worker_carve(plan, 0, &arena, &worker);
+    return arena.used;
+}
+
+/* Shared tables first, then one piece per thread. */
+static size_t carve(const locus_plan *plan, char *base, forward_call *call)
+{
+    locus_arena arena = {base, 0};
+    call->bias = locus_take_floats(&arena, plan->has_bias ? plan->call.H * plan->span : 0);
+    call->worker_bytes = worker_bytes(plan);
+    call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
+    return arena.used;
+}
+
+size_t locus_forward_workspace(const locus_plan *plan)
+{
+    forward_call call;
+    return carve(plan, NULL, &call) + 63;
+}
+
+static void expand_bias(void *context, size_t head, uint32_t worker)
+{
+    const forward_call *call = context;
+    (void)worker;
+    locus_lower_bias(call->plan, call->in, (int64_t)head,
+                     call->bias + (int64_t)head * call->plan->span);
+}
+
+/* out[i] = carry[i] out[i] + sum_j P[i][j] (v_j + RV[row(delta)]) */
+static void add_values(const locus_head *head, const locus_tile *tile)
+{
+    const locus_plan *plan = head->plan;
+    const locus_worker *w = head->worker;
+    const int64_t Dv = plan->call.Dv;
+    const locus_tensor *table = locus_value_table(plan, head->in);
+    const float *weights = w->score;
+    if (plan->call.dropout > 0.0) {
+        locus_tile_drop(head, tile, w->score, w->dropped);
+        weights = w->dropped;
+    }
+    for (int64_t i = 0; i < tile->rows; i++)
+        if (w->carry[i] != 1.0f) plan->kernels->scale(w->out + i * Dv, w->carry[i], Dv);
+
+    const locus_block values = locus_value_block(head, tile, w->clean[0]);
+    plan->kernels->gemm(w->out, Dv, weights, BLOCK_KEYS, 1, values.clean, values.clean_row,
+                        tile->rows, tile->columns, Dv, 1);
+    locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &values, locus_by_column(), Dv);
+    if (table == NULL) return;
+
+    locus_gather(head, tile, table, 1.0f, Dv);
+    const int64_t width = locus_window_width(tile);
+    const locus_block window = locus_block_of(w->window, Dv, width, Dv, w->window_bad, w->clean[0]);
+    locus_skew_rows(tile, weights, w->strip);
+    plan->kernels->gemm(w->out, Dv, w->strip, WINDOW, 1, window.clean, window.clean_row,
+                        tile->rows, width, Dv, 1);
+    locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &window,
+                locus_by_distance(tile), Dv);
+}
+
+/* out / sum and lse = top + ln sum; a row that saw nothing has sum 0. */
+static void finish_rows(const locus_head *head, const locus_rows *rows,
+                        const locus_results *results)
+{
+    const locus_worker *w = head->worker;
+    const int64_t Dv = head->plan->call.Dv;
+    for (int64_t i = 0; i < rows->count; i++) {
+        const int empty = w->sum[i] == 0.0f;
+        const float factor = empty ? 0.0f : 1.0f / w->sum[i];
+        float *out = locus_f32(&results->out, head->b, head->h, rows->first + i);
+        for (int64_t c = 0; c < Dv; c++) out[c] = empty ? 0.0f : w->out[i * Dv + c] * factor;
+        *locus_f32(&results->lse, head->b, head->h, rows->first + i) =
+            empty ? -INFINITY : (float)((double)w->top[i] + log((double)w->sum[i]));
+    }
+}
+
+static void attend_rows(const locus_head *head, int64_t first, const locus_results *results)
+{
+    locus_worker *w = head->worker;
+    locus_rows rows;
+    locus_rows_begin(head, first, &rows);
+    memset(w->out, 0, (size_t)(rows.count * head->plan->call.Dv) * sizeof *w->out);
+    for (int64_t i = 0; i < rows.count; i++) {
+        w->top[i] = -INFINITY;
+        w->sum[i] = 0.0f;
+    }
+    for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
+        locus_tile tile;
+        if (!locus_tile_begin(head, &rows, t, &tile)) continue;
+        locus_tile_scores(head, &rows, &tile);
+        head->plan->kernels->softmax_step(w->score, tile.rows, tile.columns, w->top, w->sum,
+                                          w->carry);
+        add_values(head, &tile);
+    }
+    finish_rows(head, &rows, results);
+}
+
+/* Task = (batch, head, chunk of query tiles). Rows are independent of each other, so the
+ * cut decides nothing about the bits. */
+static void attend_chunk(void *context, size_t index, uint32_t worker_number)
+{
+    const forward_call *call = context;
+    const locus_plan *plan = call->plan;
+    const int64_t chunks = plan->forward_chunks, H = plan->call.H;
+    const int64_t chunk = (int64_t)index % chunks, bh = (int64_t)index / chunks;
+    const int64_t from = chunk * plan->query_tiles / chunks;
+    const int64_t to = (chunk + 1) * plan->query_tiles / chunks;
+
+    locus_worker worker;
+    locus_arena arena = {call->workers + worker_number * call->worker_bytes, 0};
+    locus_worker_carve(plan, 0, &arena, &worker);
+    const locus_head head = {
+        .plan = plan,
+        .in = call->in,
+        .worker = &worker,
+        .b = bh / H,
+        .h = bh % H,
+        .kv = bh % H / (H / plan->call.Hk),
+        .bias = call->bias != NULL && plan->has_bias ? call->bias + bh % H * plan->span : NULL,
+    };
+    locus_head_pack(&head, 0, plan->key_tiles, 0);
+    for (int64_t tile = from; tile < to; tile++)
+        attend_rows(&head, tile * BLOCK_ROWS, call->results);
+}
+
+static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
+                               const locus_results *results, const void *workspace, size_t bytes,
+                               locus_error *error)
+{
+    if (plan == NULL || in == NULL || results == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "forward: NULL argument");
+    LOCUS_TRY(locus_check_inputs(plan, in, error));
+    LOCUS_TRY(locus_check_results(plan, results, error));
+    const locus_tensor outputs[] = {results->out, results->lse};
+    LOCUS_TRY(locus_check_output_overlap(in, outputs, (const char *const[]){"out", "lse"}, 2,
+                                         error));
+    if (workspace == NULL || bytes < locus_forward_workspace(plan))
+        return locus_fail(error, LOCUS_ERR_WORKSPACE,
+                          "workspace: found %zu bytes, expected %zu", workspace ? bytes : 0,
+                          locus_forward_workspace(plan));
+    return LOCUS_OK;
+}
+
+locus_status locus_forward(const locus_plan *plan, const locus_tensors *in,
+                           const locus_results *results, void *workspace, size_t workspace_bytes,
+                           locus_error *error)
+{
+    LOCUS_TRY(check_call(plan, in, results, workspace, workspace_bytes, error));
+    forward_call call = {.plan = plan, .in = in, .results = results};
+    carve(plan, locus_align(workspace), &call);
+    if (plan->has_bias)
+        locus_parallel_for(plan->threads, (size_t)plan->call.H, expand_bias, &call);
+    const int64_t tasks = plan->call.B * plan->call.H * plan->forward_chunks;
+    if (plan->call.Tq > 0)
+        locus_parallel_for(plan->threads, (size_t)tasks, attend_chunk, &call);
+    return LOCUS_OK;
+}

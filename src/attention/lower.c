@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a scheme's hooks to tables: the only place where the two meet. */
+
+#include <math.h>
+
+#include "attention/plan.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/tensor.h"
+
+/* A hook's row for every distance, by z = most - delta. */
+static int32_t *rows_by_z(const locus_plan *plan,
+                          int64_t (*row)(const locus_call *call, int64_t delta))
+{
+    int32_t *rows = locus_allocate(plan->allocator, (size_t)plan->span, sizeof *rows);
+    for (int64_t z = 0; rows != NULL && z < plan->span; z++)
+        rows[z] = (int32_t)row(&plan->call, plan->call.most - z);
+    return rows;
+}
+
+static void find_reach(locus_plan *plan)
+{
+    int32_t low = INT32_MAX, high = -1;
+    for (int64_t z = 0; z < plan->span; z++) {
+        if (plan->table_row[z] < low) low = plan->table_row[z];
+        if (plan->table_row[z] > high) high = plan->table_row[z];
+    }
+    plan->row_first = high < 0 ? 0 : low;
+    plan->row_count = high < 0 ? 0 : high - low + 1;
+}
+
+/* cos and sin for positions first .. first + count - 1, [count][pairs][2]. */
+static float *turn_table(const locus_plan *plan, int64_t first, int64_t count)
+{
+    const locus_call *call = &plan->call;
+    float *table =
+        locus_allocate(plan->allocator, (size_t)(count * call->pairs), 2 * sizeof *table);
+    if (table == NULL) return NULL;
+    for (int64_t t = 0; t < call->pairs; t++) {
+        double frequency, log_gain;
+        call->scheme->turn(call, t, &frequency, &log_gain);
+        for (int64_t i = 0; i < count; i++) {
+            const double angle = (double)(first + i) * frequency;
+            table[2 * (i * call->pairs + t)] = (float)cos(angle);
+            table[2 * (i * call->pairs + t) + 1] = (float)sin(angle);
+        }
+    }
+    return table;
+}
+
+static locus_status lower_turns(locus_plan *plan)
+{
+    const locus_call *call = &plan->call;
+    plan->turn_query = turn_table(plan, call->query_offset, call->Tq);
+    plan->turn_key = turn_table(plan, 0, call->Tk);
+    double *gains = locus_allocate(plan->allocator, (size_t)call->pairs, sizeof *gains);
+    plan->log_gain = gains;
+    if (!plan->turn_query || !plan->turn_key || !gains) return LOCUS_ERR_MEMORY;
+    int any = 0;
+    for (int64_t t = 0; t < call->pairs; t++) {
+        double frequency;
+        call->scheme->turn(call, t, &frequency, &gains[t]);
+        any |= gains[t] != 0.0;
+    }
+    if (!any) {
+        locus_release(plan->allocator, gains);
+        plan->log_gain = NULL;
+    }
+    return LOCUS_OK;
+}
+
+locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_error *error)
+{
+    const locus_call *call = &plan->call;
+    const locus_scheme *scheme = call->scheme;
+    plan->span = call->least <= call->most ? call->most - call->least + 1 : 0;
+    plan->has_reset = locus_present(&shapes->cls);
+    plan->has_bias =
+        scheme->bias != NULL && (scheme->bias_row == NULL || locus_present(&shapes->bias));
+    locus_status status = LOCUS_OK;
+    if (scheme->row != NULL) {
+        plan->table_row = rows_by_z(plan, scheme->row);
+        if (plan->table_row == NULL) status = LOCUS_ERR_MEMORY;
+        else find_reach(plan);
+    }
+    if (status == LOCUS_OK && plan->has_bias && scheme->bias_row != NULL) {
+        plan->bias_row = rows_by_z(plan, scheme->bias_row);
+        if (plan->bias_row == NULL) status = LOCUS_ERR_MEMORY;
+    }
+    if (status == LOCUS_OK && scheme->turn != NULL) status = lower_turns(plan);
+    return status == LOCUS_OK ? LOCUS_OK : locus_fail(error, status, "plan: out of memory");
+}
+
+void locus_lower_free(locus_plan *plan)
+{
+    locus_release(plan->allocator, plan->table_row);
+    locus_release(plan->allocator, plan->bias_row);
+    locus_release(plan->allocator, plan->turn_query);
+    locus_release(plan->allocator, plan->turn_key);
+    locus_release(plan->allocator, plan->log_gain);
+}
+
+void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, float *by_z)
+{
+    const locus_call *call = &plan->call;
+    if (plan->bias_row != NULL) {
+        const float *column = (const float *)in->bias.data + head * in->bias.stride[1];
+        for (int64_t z = 0; z < plan->span; z++)
+            by_z[z] = column[plan->bias_row[z] * in->bias.stride[0]];
+        return;
+    }
+    for (int64_t z = 0; z < plan->span; z++)
+        by_z[z] = (float)call->scheme->bias(call, in, head, call->most - z);
+}

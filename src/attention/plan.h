@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_ATTENTION_PLAN_H
+#define LOCUS_ATTENTION_PLAN_H
+
+/* A plan: the resolved call and what lowering made of its scheme. The rest of
+ * attention/ reads the lowered form only and never asks for a scheme by name. */
+
+#include <locus/attention.h>
+
+#include "kernels/kernels.h"
+#include "schemes/scheme.h"
+
+enum { BLOCK_ROWS = LOCUS_BLOCK_ROWS, BLOCK_KEYS = LOCUS_BLOCK_KEYS };
+/* Distances that meet in one tile: BLOCK_ROWS + BLOCK_KEYS - 1, padded. */
+enum { WINDOW = BLOCK_ROWS + BLOCK_KEYS };
+
+/* Partial gradients of one backward call, all slots together. */
+#define LOCUS_PARTIAL_BYTES ((size_t)32 << 20)
+
+struct locus_plan {
+    locus_call call;
+    locus_tensors shapes; /* of every call to come; data pointers are not kept */
+    const locus_kernels *kernels;
+    const locus_allocator *allocator;
+    uint32_t threads;
+
+    /* Distances that causal and window let through, z = most - delta ascending with the
+     * key: span = most - least + 1 of them (0: no pair at all). */
+    int64_t span;
+    int32_t *table_row; /* [span] row of the relative tables by z, NULL: no tables    */
+    int32_t *bias_row;  /* [span] row of `bias` by z, NULL: the hook is asked         */
+    int64_t row_first, row_count; /* the rows that table_row reaches                  */
+
+    /* Rotation: cos and sin of pair t at each position, and ln of the gain per position. */
+    float *turn_query; /* [Tq][pairs][2], NULL: no rotation  */
+    float *turn_key;   /* [Tk][pairs][2]                     */
+    double *log_gain;  /* [pairs], NULL: no gain             */
+
+    int has_bias;    /* an additive value by distance         */
+    int has_reset;   /* the position part of m = 0 or n = 0 is replaced */
+
+    /* Work is cut by shapes alone, never by the number of threads. */
+    int64_t query_tiles, key_tiles;
+    int64_t forward_chunks;  /* query chunks per head, forward            */
+    int64_t backward_splits; /* query splits per head, backward           */
+    int64_t slots;           /* partial-gradient buffers                  */
+};
+
+locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_error *error);
+void locus_lower_free(locus_plan *plan);
+
+/* Additive values by z for one head: what T5, ALiBi, KERPLE and TUPE-R come down to. */
+void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, float *by_z);
+
+/* Check the tensors of one call against the plan. `gradients` may have absent tensors. */
+locus_status locus_check_inputs(const locus_plan *plan, const locus_tensors *in,
+                                locus_error *error);
+locus_status locus_check_results(const locus_plan *plan, const locus_results *results,
+                                 locus_error *error);
+locus_status locus_check_output_overlap(const locus_tensors *in, const locus_tensor *outputs,
+                                        const char *const *names, size_t count,
+                                        locus_error *error);
+locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *in,
+                                   const locus_results *results, const locus_tensor *dout,
+                                   const locus_tensors *grad, locus_error *error);
+
+/* The relative tables of a call, NULL where the term is off. */
+const locus_tensor *locus_key_table(const locus_plan *plan, const locus_tensors *in);
+const locus_tensor *locus_query_table(const locus_plan *plan, const locus_tensors *in);
+const locus_tensor *locus_value_table(const locus_plan *plan, const locus_tensors *in);
+
+#endif

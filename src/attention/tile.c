@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attention/tile.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/random.h"
+#include "core/tensor.h"
+
+static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
+static int64_t most_of(int64_t a, int64_t b) { return a > b ? a : b; }
+
+int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key_tile,
+                     locus_tile *tile)
+{
+    const locus_call *call = &head->plan->call;
+    tile->rows = rows->count;
+    tile->query = rows->first;
+    tile->key = key_tile * BLOCK_KEYS;
+    tile->columns = least_of(BLOCK_KEYS, call->Tk - tile->key);
+    tile->delta_00 = rows->position - tile->key;
+    int any = 0;
+    for (int64_t i = 0; i < tile->rows; i++) {
+        /* least <= delta_00 + i - j <= most */
+        const int64_t from = most_of(0, tile->delta_00 + i - call->most);
+        const int64_t to = least_of(tile->columns, tile->delta_00 + i - call->least + 1);
+        tile->from[i] = (int32_t)least_of(from, tile->columns);
+        tile->to[i] = (int32_t)most_of(to, tile->from[i]);
+        any |= tile->to[i] > tile->from[i];
+    }
+    if (!any || !locus_present(&head->in->key_mask)) return any;
+    const locus_tensor *mask = &head->in->key_mask;
+    for (int64_t j = 0; j < tile->columns; j++)
+        if (((const uint8_t *)mask->data)[locus_offset(mask, head->b, tile->key + j, 0, 0)] != 0)
+            return 1;
+    return 0;
+}
+
+/* ---- the position tile ---- */
+
+/* Base and row stride of a table for this head: [R,D] is shared, [H,R,D] is not. */
+static const float *table_of(const locus_head *head, const locus_tensor *table, int64_t *row)
+{
+    const int shared = table->rank == 2;
+    *row = table->stride[shared ? 0 : 1];
+    return (const float *)table->data + (shared ? 0 : head->h * table->stride[0]);
+}
+
+void locus_gather(const locus_head *head, const locus_tile *tile, const locus_tensor *table,
+                  float factor, int64_t width)
+{
+    const locus_plan *plan = head->plan;
+    locus_worker *w = head->worker;
+    int64_t stride;
+    const float *base = table_of(head, table, &stride);
+    /* delta of y is delta_00 + (rows-1) - y, and z = most - delta */
+    const int64_t z_0 = plan->call.most - tile->delta_00 - (tile->rows - 1);
+    for (int64_t y = 0; y < locus_window_width(tile); y++) {
+        const int64_t z = z_0 + y;
+        float *to = w->window + y * width;
+        w->window_bad[y] = 0;
+        if (z < 0 || z >= plan->span) {
+            memset(to, 0, (size_t)width * sizeof *to);
+            continue;
+        }
+        const float *from = base + plan->table_row[z] * stride;
+        for (int64_t c = 0; c < width; c++) to[c] = factor * from[c];
+        w->window_bad[y] = (uint8_t)locus_row_is_bad(to, width);
+    }
+}
+
+void locus_window_transpose(const locus_head *head, const locus_tile *tile, int64_t width)
+{
+    const locus_worker *w = head->worker;
+    for (int64_t y = 0; y < locus_window_width(tile); y++)
+        for (int64_t c = 0; c < width; c++) w->window_panel[c * WINDOW + y] = w->window[y * width + c];
+}
+
+void locus_skew_rows(const locus_tile *tile, const float *T, float *strip)
+{
+    for (int64_t i = 0; i < tile->rows; i++) {
+        float *row = strip + i * WINDOW;
+        memset(row, 0, WINDOW * sizeof *row);
+        memcpy(row + tile->rows - 1 - i, T + i * BLOCK_KEYS, (size_t)tile->columns * sizeof *row);
+    }
+}
+
+void locus_skew_columns(const locus_tile *tile, const float *T, float *strip)
+{
+    memset(strip, 0, (size_t)tile->columns * WINDOW * sizeof *strip);
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t j = 0; j < tile->columns; j++)
+            strip[j * WINDOW + tile->rows - 1 - i + j] = T[i * BLOCK_KEYS + j];
+}
+
+/* S[i][j] += position[i] . RK[row(delta)] */
+static void add_key_table(const locus_head *head, const locus_tile *tile,
+                          const locus_tensor *table)
+{
+    const locus_worker *w = head->worker;
+    const int64_t D = head->plan->call.D, width = locus_window_width(tile);
+    locus_gather(head, tile, table, 1.0f, D);
+    locus_window_transpose(head, tile, D);
+    head->plan->kernels->gemm(w->strip, WINDOW, w->position, D, 1, w->window_panel, WINDOW,
+                              tile->rows, D, width, 0);
+    for (int64_t i = 0; i < tile->rows; i++)
+        head->plan->kernels->add(w->score + i * BLOCK_KEYS + tile->from[i],
+                                 w->strip + i * WINDOW + tile->rows - 1 - i + tile->from[i],
+                                 tile->to[i] - tile->from[i]);
+}
+
+/* S[i][j] += scale k_j . RQ[row(delta)] */
+static void add_query_table(const locus_head *head, const locus_tile *tile,
+                            const locus_tensor *table)
+{
+    const locus_worker *w = head->worker;
+    const locus_call *call = &head->plan->call;
+    const float *panel = w->key_panels + tile->key * call->D;
+    locus_gather(head, tile, table, (float)call->scale, call->D);
+    locus_window_transpose(head, tile, call->D);
+    head->plan->kernels->gemm(w->strip, WINDOW, panel, 1, BLOCK_KEYS, w->window_panel, WINDOW,
+                              tile->columns, call->D, locus_window_width(tile), 0);
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t j = tile->from[i]; j < tile->to[i]; j++)
+            w->score[i * BLOCK_KEYS + j] += w->strip[j * WINDOW + tile->rows - 1 - i + j];
+}
+
+/* T[i][j] += bias[z], z = most - delta_00 - i + j */
+static void add_bias(const locus_head *head, const locus_tile *tile, float *T, int64_t stride)
+{
+    const int64_t z_00 = head->plan->call.most - tile->delta_00;
+    for (int64_t i = 0; i < tile->rows; i++)
+        head->plan->kernels->add(T + i * stride + tile->from[i],
+                                 head->bias + z_00 - i + tile->from[i],
+                                 tile->to[i] - tile->from[i]);
+}
+
+/* The position part where m = 0 is cls[0], else where n = 0 it is cls[1]. */
+static void reset_positions(const locus_head *head, const locus_rows *rows,
+                            const locus_tile *tile, float *T, int64_t stride)
+{
+    const locus_tensor *cls = &head->in->cls;
+    const float *at = (const float *)cls->data + head->h * cls->stride[1];
+    for (int64_t i = 0; i < tile->rows; i++) {
+        if (rows->position + i == 0)
+            for (int64_t j = 0; j < tile->columns; j++) T[i * stride + j] = at[0];
+        else if (tile->key == 0)
+            T[i * stride] = at[cls->stride[0]];
+    }
+}
+
+/* S += place . pos_k + bias, with the reset on the sum of the two. */
+static void add_places(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
+{
+    const locus_worker *w = head->worker;
+    const int64_t D = head->plan->call.D;
+    head->plan->kernels->gemm(w->strip, WINDOW, w->place, D, 1, w->place_panels + tile->key * D,
+                              BLOCK_KEYS, tile->rows, D, tile->columns, 0);
+    if (head->bias != NULL) add_bias(head, tile, w->strip, WINDOW);
+    if (head->plan->has_reset) reset_positions(head, rows, tile, w->strip, WINDOW);
+    for (int64_t i = 0; i < tile->rows; i++)
+        head->plan->kernels->add(w->score + i * BLOCK_KEYS, w->strip + i * WINDOW, tile->columns);
+}
+
+/* ---- masks ---- */
+
+static const void *dense_row(const locus_tensor *t, size_t bytes, int64_t b, int64_t h, int64_t i,
+                             int64_t j)
+{
+    const int64_t at = b * locus_broadcast_stride(t, 0) + h * locus_broadcast_stride(t, 1) +
+                       i * t->stride[2] + j * t->stride[3];
+    return (const char *)t->data + at * (int64_t)bytes;
+}
+
+static void add_dense(const locus_head *head, const locus_tile *tile)
+{
+    const locus_tensor *dense = &head->in->bias_dense;
+    for (int64_t i = 0; i < tile->rows; i++) {
+        const float *row = dense_row(dense, sizeof *row, head->b, head->h, tile->query + i,
+                                     tile->key);
+        float *score = head->worker->score + i * BLOCK_KEYS;
+        for (int64_t j = 0; j < tile->columns; j++)
+            score[j] = row[j] == -INFINITY ? -INFINITY : score[j] + row[j];
+    }
+}
+
+static void hide_masked(const locus_head *head, const locus_tile *tile)
+{
+    const locus_tensor *mask = &head->in->mask, *key_mask = &head->in->key_mask;
+    for (int64_t i = 0; i < tile->rows; i++) {
+        float *score = head->worker->score + i * BLOCK_KEYS;
+        if (locus_present(mask)) {
+            const uint8_t *row = dense_row(mask, 1, head->b, head->h, tile->query + i, tile->key);
+            for (int64_t j = 0; j < tile->columns; j++)
+                if (row[j * mask->stride[3]] == 0) score[j] = -INFINITY;
+        }
+        if (locus_present(key_mask)) {
+            const uint8_t *row = (const uint8_t *)key_mask->data +
+                                 locus_offset(key_mask, head->b, tile->key, 0, 0);
+            for (int64_t j = 0; j < tile->columns; j++)
+                if (row[j * key_mask->stride[1]] == 0) score[j] = -INFINITY;
+        }
+        for (int64_t j = 0; j < tile->from[i]; j++) score[j] = -INFINITY;
+        for (int64_t j = tile->to[i]; j < tile->columns; j++) score[j] = -INFINITY;
+    }
+}
+
+static int is_seen(const locus_head *head, const locus_tile *tile, int64_t i, int64_t j)
+{
+    const locus_tensors *in = head->in;
+    const int64_t q = tile->query + i, k = tile->key + j;
+    if (j < tile->from[i] || j >= tile->to[i]) return 0;
+    if (locus_present(&in->key_mask) && locus_get(&in->key_mask, head->b, k, 0, 0) == 0.0)
+        return 0;
+    if (locus_present(&in->mask) &&
+        *(const uint8_t *)dense_row(&in->mask, 1, head->b, head->h, q, k) == 0)
+        return 0;
+    return !locus_present(&in->bias_dense) ||
+           *(const float *)dense_row(&in->bias_dense, sizeof(float), head->b, head->h, q, k) !=
+               -INFINITY;
+}
+
+/* ---- the tile ---- */
+
+/* content times e^((m_0 - n_0) log_gain): the queries' origin moved to the tile's first
+ * key, so that the factor of a row is bounded by the tile and none under- or overflows. */
+static const float *fade_content(const locus_head *head, const locus_tile *tile)
+{
+    const locus_plan *plan = head->plan;
+    locus_worker *w = head->worker;
+    if (plan->log_gain == NULL) return w->content;
+    const int64_t D = plan->call.D;
+    for (int64_t t = 0; t < plan->call.pairs; t++) {
+        int64_t first, second;
+        locus_pair_columns(&plan->call, t, &first, &second);
+        w->gain[first] = w->gain[second] =
+            (float)exp((double)tile->delta_00 * plan->log_gain[t]);
+    }
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t c = 0; c < D; c++) w->faded[i * D + c] = w->content[i * D + c] * w->gain[c];
+    return w->faded;
+}
+
+void locus_tile_scores(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
+{
+    const locus_plan *plan = head->plan;
+    const locus_worker *w = head->worker;
+    const int64_t D = plan->call.D;
+    const locus_tensor *key_table = locus_key_table(plan, head->in);
+    const locus_tensor *query_table = locus_query_table(plan, head->in);
+    plan->kernels->gemm(w->score, BLOCK_KEYS, fade_content(head, tile), D, 1,
+                        w->key_panels + tile->key * D, BLOCK_KEYS, tile->rows, D, tile->columns,
+                        0);
+    if (key_table != NULL) add_key_table(head, tile, key_table);
+    if (query_table != NULL) add_query_table(head, tile, query_table);
+    if (locus_present(&head->in->pos_q)) add_places(head, rows, tile);
+    else if (head->bias != NULL) add_bias(head, tile, w->score, BLOCK_KEYS);
+    if (locus_present(&head->in->bias_dense)) add_dense(head, tile);
+    hide_masked(head, tile);
+}
+
+void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float *in, float *out)
+{
+    const locus_call *call = &head->plan->call;
+    const uint32_t threshold = locus_dropout_threshold(call->dropout);
+    const float factor = (float)(1.0 / (1.0 - call->dropout));
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t j = 0; j < tile->columns; j++) {
+            const int keep = locus_dropout_keeps(
+                call->dropout_seed, threshold, (uint32_t)head->b, (uint32_t)head->h,
+                (uint32_t)(tile->query + i), (uint32_t)(tile->key + j));
+            const float weight = in[i * BLOCK_KEYS + j];
+            out[i * BLOCK_KEYS + j] = keep ? weight * factor : 0.0f;
+        }
+}
+
+void locus_patch(const locus_head *head, const locus_tile *tile, const float *T, float *to,
+                 int64_t to_row, locus_pair_view to_view, const locus_block *from,
+                 locus_pair_view from_view, int64_t width)
+{
+    if (!from->any_bad) return;
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t j = tile->from[i]; j < tile->to[i]; j++) {
+            const int64_t f = from_view.origin + i * from_view.row + j * from_view.column;
+            if (!from->bad[f] || !is_seen(head, tile, i, j)) continue;
+            const int64_t t = to_view.origin + i * to_view.row + j * to_view.column;
+            const float weight = T[i * BLOCK_KEYS + j];
+            for (int64_t c = 0; c < width; c++)
+                to[t * to_row + c] += weight * from->raw[f * from->raw_row + c];
+        }
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every operation, written against the vocabulary that was included before. */
+
+#include <math.h>
+
+#include "core/compiler.h"
+#include "core/cpu.h"
+#include "kernels/kernels.h"
+
+_Static_assert(LOCUS_BLOCK_KEYS % VL == 0, "a tile row is a whole number of vectors");
+
+#include "kernels/gemm.inc.c"
+#include "kernels/rows.inc.c"
+#include "kernels/softmax.inc.c"
+#include "kernels/table.inc.c"

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The exponentials of attention. */
+
+/* e^x for x <= 0 (a few ulp above 0 will do), relative error below 2 ulp, e^0 = 1 exactly,
+ * 0 below the normal range, NaN for NaN and +inf.
+ * x = n ln 2 + r, |r| <= ln(2)/2; e^r by the polynomial of Cephes' expf; n through the
+ * low bits of n + 1.5 * 2^23, so no lane is ever converted to an integer. */
+static inline vf v_exp(vf x)
+{
+    const vf shift = v_set1(12582912.0f);
+    const vf bounded = v_max(v_set1(-88.0f), x); /* keeps a NaN in x */
+    const vf shifted = v_fma(bounded, v_set1(1.44269504088896341f), shift);
+    const vf n = v_sub(shifted, shift);
+    vf r = v_fma(n, v_set1(-0.693359375f), bounded);
+    r = v_fma(n, v_set1(2.12194440e-4f), r);
+    vf p = v_set1(1.9875691500e-4f);
+    p = v_fma(p, r, v_set1(1.3981999507e-3f));
+    p = v_fma(p, r, v_set1(8.3334519073e-3f));
+    p = v_fma(p, r, v_set1(4.1665795894e-2f));
+    p = v_fma(p, r, v_set1(1.6666665459e-1f));
+    p = v_fma(p, r, v_set1(5.0000001201e-1f));
+    p = v_add(v_fma(p, v_mul(r, r), r), v_set1(1.0f));
+    return v_mul(p, v_pow2_shifted(shifted));
+}
+
+/* Columns are worked on in whole vectors: the slack behind the last one becomes -inf. */
+static inline int64_t pad_row(float *row, int64_t columns)
+{
+    const int64_t padded = (columns + VL - 1) / VL * VL;
+    for (int64_t c = columns; c < padded; c++) row[c] = -INFINITY;
+    return padded;
+}
+
+/* A row that has seen nothing but -inf subtracts 0, so that -inf - (-inf) never arises. */
+static inline float reference(float top) { return top == -INFINITY ? 0.0f : top; }
+
+static LOCUS_SOFTMAX_STEP(softmax_step)
+{
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = S + i * LOCUS_BLOCK_KEYS;
+        const int64_t padded = pad_row(row, columns);
+        vf greatest = v_set1(-INFINITY);
+        for (int64_t c = 0; c < padded; c += VL) greatest = v_max(v_load(row + c), greatest);
+        const float tile_top = v_greatest(greatest);
+        const float old_top = top[i];
+        const float new_top = tile_top > old_top ? tile_top : old_top;
+        const vf minus = v_set1(-reference(new_top));
+        vf total = v_set1(0.0f);
+        for (int64_t c = 0; c < padded; c += VL) {
+            const vf weight = v_exp(v_add(v_load(row + c), minus));
+            total = v_add(total, weight);
+            v_store(row + c, weight);
+        }
+        float first[VL];
+        v_store(first, v_exp(v_set1(old_top - reference(new_top))));
+        carry[i] = old_top == new_top ? 1.0f : first[0];
+        top[i] = new_top;
+        sum[i] = sum[i] * carry[i] + v_sum(total);
+    }
+}
+
+static LOCUS_SOFTMAX_AGAIN(softmax_again)
+{
+    const vf masked = v_set1(-INFINITY);
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = S + i * LOCUS_BLOCK_KEYS;
+        const int64_t padded = pad_row(row, columns);
+        const vf minus = v_set1(-reference(lse[i]));
+        for (int64_t c = 0; c < padded; c += VL) {
+            const vf s = v_load(row + c);
+            v_store(row + c, v_unless_equal(s, masked, v_exp(v_add(s, minus))));
+        }
+    }
+}
+
+static LOCUS_SOFTMAX_GRAD(softmax_grad)
+{
+    const vf zero = v_set1(0.0f);
+    for (int64_t i = 0; i < rows; i++) {
+        float *grad = dP + i * LOCUS_BLOCK_KEYS;
+        const float *weight = P + i * LOCUS_BLOCK_KEYS;
+        const vf minus = v_set1(-delta[i]);
+        for (int64_t c = 0; c < columns; c += VL) {
+            const vf p = v_load(weight + c);
+            const vf ds = v_mul(p, v_add(v_load(grad + c), minus));
+            v_store(grad + c, v_unless_equal(p, zero, ds));
+        }
+    }
+}

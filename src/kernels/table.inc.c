@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of one instruction set: KERNELS_NAME, KERNELS_ISA and KERNELS_CPU come from
+ * the including isa/<isa>.c. */
+
+const locus_kernels KERNELS_NAME = {
+    .isa = KERNELS_ISA,
+    .cpu = KERNELS_CPU,
+    .gemm = gemm,
+    .softmax_step = softmax_step,
+    .softmax_again = softmax_again,
+    .softmax_grad = softmax_grad,
+    .add = add,
+    .scale = scale,
+    .dot = dot,
+};

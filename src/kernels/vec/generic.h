@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vector vocabulary in portable C: four lanes, which every compiler of interest
+ * maps to SSE2, NEON or SIMD128. No fused multiply-add. */
+
+#include <stdint.h>
+#include <string.h>
+
+#define VL 4
+#define GEMM_ROWS 4    /* rows of the register tile    */
+#define GEMM_VECTORS 2 /* vectors of the register tile */
+
+typedef float vf __attribute__((vector_size(16)));
+typedef uint32_t vu __attribute__((vector_size(16)));
+typedef int32_t vi __attribute__((vector_size(16)));
+
+static inline vf v_load(const float *p)
+{
+    vf x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+static inline void v_store(float *p, vf x) { memcpy(p, &x, sizeof x); }
+
+/* 0 < n < VL lanes; the others read as 0 and are not written. */
+static inline vf v_loadn(const float *p, int64_t n)
+{
+    vf x = {0};
+    memcpy(&x, p, (size_t)n * sizeof *p);
+    return x;
+}
+static inline void v_storen(float *p, vf x, int64_t n) { memcpy(p, &x, (size_t)n * sizeof *p); }
+
+static inline vf v_set1(float a) { return (vf){a, a, a, a}; }
+static inline vf v_add(vf a, vf b) { return a + b; }
+static inline vf v_sub(vf a, vf b) { return a - b; }
+static inline vf v_mul(vf a, vf b) { return a * b; }
+static inline vf v_fma(vf a, vf b, vf c) { return a * b + c; }
+
+/* a > b ? a : b, so b where one of the two is NaN. */
+static inline vf v_max(vf a, vf b)
+{
+    const vi greater = a > b;
+    return (vf)(((vi)a & greater) | ((vi)b & ~greater));
+}
+
+/* x where a is not equal to b (or one is NaN), else 0. */
+static inline vf v_unless_equal(vf a, vf b, vf x) { return (vf)((vi)x & ~(a == b)); }
+
+/* 2^n for the whole number n in `shifted` = n + 1.5 * 2^23, n >= -127 (2^-127 reads as 0). */
+static inline vf v_pow2_shifted(vf shifted)
+{
+    const vu bits = (vu)shifted - 0x4B400000u + 127u;
+    return (vf)(bits << 23);
+}
+
+static inline float v_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
+static inline float v_greatest(vf a)
+{
+    const float x = a[0] > a[2] ? a[0] : a[2], y = a[1] > a[3] ? a[1] : a[3];
+    return x > y ? x : y;
+}
