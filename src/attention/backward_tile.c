@@ -7,10 +7,36 @@
  *     dpos_q_m += c ds pos_k_n              dpos_k_n += ds c pos_q_m
  *     db(delta) += ds                       dcls += ds where it replaced the position part */
 
+#include <math.h>
 #include <string.h>
 
 #include "attention/backward.h"
 #include "core/tensor.h"
+
+/* An lse of 64 or more has lost so many low bits to its magnitude that e^(s - lse) would be
+ * off by 4e-6 and more. Such rows get their maximum and sum anew, in float each. */
+static int is_coarse(float lse) { return fabsf(lse) >= 64.0f && isfinite(lse); }
+
+static void refine_coarse_rows(const locus_head *head, const locus_rows *rows)
+{
+    locus_worker *w = head->worker;
+    for (int64_t i = 0; i < rows->count; i++) {
+        w->top[i] = -INFINITY;
+        w->sum[i] = 0.0f;
+    }
+    for (int64_t t = rows->tile_from; t < rows->tile_to; t++) {
+        locus_tile tile;
+        if (!locus_tile_begin(head, rows, t, &tile)) continue;
+        locus_tile_scores(head, rows, &tile);
+        head->plan->kernels->softmax_step(w->score, tile.rows, tile.columns, w->top, w->sum,
+                                          w->carry);
+    }
+    for (int64_t i = 0; i < rows->count; i++) {
+        if (!is_coarse(w->lse[i]) || w->sum[i] == 0.0f) continue;
+        w->lse[i] = w->top[i];
+        w->factor[i] = 1.0f / w->sum[i];
+    }
+}
 
 void locus_backward_rows_begin(const locus_backward_call *call, const locus_head *head,
                                const locus_rows *rows)
@@ -18,15 +44,19 @@ void locus_backward_rows_begin(const locus_backward_call *call, const locus_head
     const locus_plan *plan = head->plan;
     locus_worker *w = head->worker;
     const int64_t D = plan->call.D, Dv = plan->call.Dv;
+    int any_coarse = 0;
     for (int64_t i = 0; i < rows->count; i++) {
         const int64_t row = rows->first + i;
         const float *dout = locus_f32(call->dout, head->b, head->h, row);
         memcpy(w->dout + i * Dv, dout, (size_t)Dv * sizeof *dout);
         w->dout_bad[i] = (uint8_t)locus_row_is_bad(dout, Dv);
         w->lse[i] = *locus_f32(&call->results->lse, head->b, head->h, row);
+        w->factor[i] = 1.0f;
+        any_coarse |= is_coarse(w->lse[i]);
         w->delta[i] = plan->kernels->dot(
             dout, locus_f32(&call->results->out, head->b, head->h, row), Dv);
     }
+    if (any_coarse) refine_coarse_rows(head, rows);
     const size_t bytes = (size_t)(rows->count * D) * sizeof(float);
     memset(w->dcontent, 0, bytes);
     if (w->dposition != NULL && plan->table_row != NULL) memset(w->dposition, 0, bytes);
@@ -57,7 +87,7 @@ void locus_tile_gradients(const locus_head *head, const locus_rows *rows, const 
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     locus_tile_scores(head, rows, tile);
-    plan->kernels->softmax_again(w->score, tile->rows, tile->columns, w->lse);
+    plan->kernels->softmax_again(w->score, tile->rows, tile->columns, w->lse, w->factor);
     weight_gradients(head, tile);
     if (plan->call.dropout > 0.0) {
         locus_tile_drop(head, tile, w->score, w->dropped);

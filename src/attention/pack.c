@@ -34,6 +34,7 @@ void locus_worker_carve(const locus_plan *plan, int backward, locus_arena *arena
     w->sum = locus_take_floats(arena, BLOCK_ROWS);
     w->carry = locus_take_floats(arena, BLOCK_ROWS);
     w->lse = locus_take_floats(arena, BLOCK_ROWS);
+    w->factor = locus_take_floats(arena, BLOCK_ROWS);
     w->delta = locus_take_floats(arena, BLOCK_ROWS);
 
     w->score = locus_take_floats(arena, BLOCK_ROWS * BLOCK_KEYS);

@@ -39,7 +39,8 @@ typedef struct locus_worker {
     float *place;    /* [BLOCK_ROWS][D] scale pos_q                   */
     float *faded;    /* [BLOCK_ROWS][D] content times the tile's gain */
     float *out;      /* [BLOCK_ROWS][Dv]                              */
-    float *top, *sum, *carry, *lse, *delta; /* [BLOCK_ROWS]           */
+    float *top, *sum, *carry;      /* [BLOCK_ROWS] streaming softmax  */
+    float *lse, *factor, *delta;   /* [BLOCK_ROWS] P = e^(s - lse) factor; delta = dout . out */
     /* of the tile */
     float *score, *grad, *dropped; /* [BLOCK_ROWS][BLOCK_KEYS]        */
     float *strip;        /* [max(BLOCK_ROWS, BLOCK_KEYS)][WINDOW]     */

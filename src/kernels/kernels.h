@@ -41,10 +41,10 @@ typedef LOCUS_GEMM((*locus_gemm_fn));
     void name(float *S, int64_t rows, int64_t columns, float *top, float *sum, float *carry)
 typedef LOCUS_SOFTMAX_STEP((*locus_softmax_step_fn));
 
-/* S[i][j] = e^(S[i][j] - lse[i]); a row with lse = -inf gives 0. Row stride
+/* S[i][j] = e^(S[i][j] - top[i]) factor[i]; exactly 0 where S[i][j] is -inf. Row stride
  * LOCUS_BLOCK_KEYS. */
 #define LOCUS_SOFTMAX_AGAIN(name)                                                                  \
-    void name(float *S, int64_t rows, int64_t columns, const float *lse)
+    void name(float *S, int64_t rows, int64_t columns, const float *top, const float *factor)
 typedef LOCUS_SOFTMAX_AGAIN((*locus_softmax_again_fn));
 
 /* dS[i][j] = P[i][j] (dP[i][j] - delta[i]), written over dP; 0 where P is 0. Row stride

@@ -65,10 +65,11 @@ static LOCUS_SOFTMAX_AGAIN(softmax_again)
     for (int64_t i = 0; i < rows; i++) {
         float *row = S + i * LOCUS_BLOCK_KEYS;
         const int64_t padded = pad_row(row, columns);
-        const vf minus = v_set1(-reference(lse[i]));
+        const vf minus = v_set1(-reference(top[i])), times = v_set1(factor[i]);
         for (int64_t c = 0; c < padded; c += VL) {
             const vf s = v_load(row + c);
-            v_store(row + c, v_unless_equal(s, masked, v_exp(v_add(s, minus))));
+            const vf weight = v_mul(v_exp(v_add(s, minus)), times);
+            v_store(row + c, v_unless_equal(s, masked, weight));
         }
     }
 }
