@@ -187,7 +187,7 @@ static void finish_rows(const locus_backward_call *call, const locus_head *head,
         if (slot->u != NULL) kernels->add(slot->u, content, D);
         if (plan->turn_query != NULL)
             locus_turn_row(plan, content,
-                           plan->turn_query + 2 * plan->call.pairs * (rows->first + i), i, -1.0f);
+                           plan->turn_query + 2 * plan->call.pairs * (rows->first + i), -1.0f);
         if (plan->table_row != NULL) {
             float *position = w->dposition + i * D;
             kernels->scale(position, scale, D);
@@ -224,7 +224,7 @@ static void turn_keys_back(const locus_plan *plan, const locus_slot *slot)
     if (plan->turn_key == NULL || slot->k == NULL) return;
     for (int64_t n = 0; n < plan->call.Tk; n++)
         locus_turn_row(plan, slot->k + n * plan->call.D,
-                       plan->turn_key + 2 * plan->call.pairs * n, -(n % BLOCK_KEYS), -1.0f);
+                       plan->turn_key + 2 * plan->call.pairs * n, -1.0f);
 }
 
 static void run_unit(void *context, size_t index, uint32_t worker_number)

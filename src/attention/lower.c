@@ -29,8 +29,9 @@ static void find_reach(locus_plan *plan)
     plan->row_count = high < 0 ? 0 : high - low + 1;
 }
 
-/* cos and sin for positions first .. first + count - 1, [count][pairs][2]. */
-static float *turn_table(const locus_plan *plan, int64_t first, int64_t count)
+/* cos and sin for positions first .. first + count - 1, [count][pairs][2], times the gain
+ * inside the block; direction is 1 for queries, -1 for keys. */
+static float *turn_table(const locus_plan *plan, int64_t first, int64_t count, double direction)
 {
     const locus_call *call = &plan->call;
     float *table =
@@ -41,8 +42,10 @@ static float *turn_table(const locus_plan *plan, int64_t first, int64_t count)
         call->scheme->turn(call, t, &frequency, &log_gain);
         for (int64_t i = 0; i < count; i++) {
             const double angle = (double)(first + i) * frequency;
-            table[2 * (i * call->pairs + t)] = (float)cos(angle);
-            table[2 * (i * call->pairs + t) + 1] = (float)sin(angle);
+            const int64_t step = first + i - locus_block_start(first + i);
+            const double gain = log_gain == 0.0 ? 1.0 : exp(direction * (double)step * log_gain);
+            table[2 * (i * call->pairs + t)] = (float)(gain * cos(angle));
+            table[2 * (i * call->pairs + t) + 1] = (float)(gain * sin(angle));
         }
     }
     return table;
@@ -51,8 +54,8 @@ static float *turn_table(const locus_plan *plan, int64_t first, int64_t count)
 static locus_status lower_turns(locus_plan *plan)
 {
     const locus_call *call = &plan->call;
-    plan->turn_query = turn_table(plan, call->query_offset, call->Tq);
-    plan->turn_key = turn_table(plan, 0, call->Tk);
+    plan->turn_query = turn_table(plan, call->query_offset, call->Tq, 1.0);
+    plan->turn_key = turn_table(plan, 0, call->Tk, -1.0);
     double *gains = locus_allocate(plan->allocator, (size_t)call->pairs, sizeof *gains);
     plan->log_gain = gains;
     if (!plan->turn_query || !plan->turn_key || !gains) return LOCUS_ERR_MEMORY;

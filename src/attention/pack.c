@@ -48,7 +48,7 @@ void locus_worker_carve(const locus_plan *plan, int backward, locus_arena *arena
     for (size_t i = 0; i < sizeof w->clean / sizeof *w->clean; i++)
         w->clean[i] = locus_take_floats(arena, WINDOW * wide);
     w->rows = locus_take_floats(arena, BLOCK_KEYS * wide);
-    w->gain = locus_take_floats(arena, D);
+    w->gain = locus_take_floats(arena, 2 * D);
     w->content_bad = locus_take(arena, BLOCK_ROWS, 1);
     w->position_bad = locus_take(arena, BLOCK_ROWS, 1);
     w->place_row_bad = locus_take(arena, BLOCK_ROWS, 1);
@@ -68,16 +68,13 @@ int locus_row_is_bad(const float *row, int64_t width)
     return zero != 0.0f;
 }
 
-void locus_turn_row(const locus_plan *plan, float *row, const float *turn, int64_t steps,
-                    float direction)
+void locus_turn_row(const locus_plan *plan, float *row, const float *turn, float direction)
 {
     for (int64_t t = 0; t < plan->call.pairs; t++) {
         int64_t first, second;
         locus_pair_columns(&plan->call, t, &first, &second);
-        const float gain =
-            plan->log_gain == NULL ? 1.0f : (float)exp((double)steps * plan->log_gain[t]);
         const float x = row[first], y = row[second];
-        const float cosine = turn[2 * t] * gain, sine = turn[2 * t + 1] * gain * direction;
+        const float cosine = turn[2 * t], sine = turn[2 * t + 1] * direction;
         row[first] = x * cosine - y * sine;
         row[second] = y * cosine + x * sine;
     }
@@ -102,8 +99,7 @@ static void pack_turned_keys(const locus_head *head, int64_t tile, int64_t count
     for (int64_t j = 0; j < count; j++) {
         memcpy(rows + j * D, locus_f32(&head->in->k, head->b, head->kv, key + j),
                (size_t)D * sizeof *rows);
-        locus_turn_row(plan, rows + j * D, plan->turn_key + 2 * plan->call.pairs * (key + j), -j,
-                       1.0f);
+        locus_turn_row(plan, rows + j * D, plan->turn_key + 2 * plan->call.pairs * (key + j), 1.0f);
     }
     pack_panel(head->worker->key_panels + key * D, head->worker->key_bad + key, rows, D, count, D);
 }
@@ -169,7 +165,7 @@ static void load_query_row(const locus_head *head, const locus_rows *rows, int64
     load_row(w->content + i * D, q, head_row(&in->u, head->h), factor, D);
     if (plan->turn_query != NULL)
         locus_turn_row(plan, w->content + i * D,
-                       plan->turn_query + 2 * plan->call.pairs * (rows->first + i), i, 1.0f);
+                       plan->turn_query + 2 * plan->call.pairs * (rows->first + i), 1.0f);
     w->content_bad[i] = (uint8_t)locus_row_is_bad(w->content + i * D, D);
     if (plan->table_row != NULL) {
         load_row(w->position + i * D, q, head_row(&in->w, head->h), factor, D);

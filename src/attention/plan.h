@@ -31,7 +31,10 @@ struct locus_plan {
     int32_t *bias_row;  /* [span] row of `bias` by z, NULL: the hook is asked         */
     int64_t row_first, row_count; /* the rows that table_row reaches                  */
 
-    /* Rotation: cos and sin of pair t at each position, and ln of the gain per position. */
+    /* Rotation: cos and sin of pair t at each row, times its gain inside its block of
+     * BLOCK_KEYS positions: e^(s log_gain) for queries, e^(-s log_gain) for keys at position
+     * s of the block. The rest of the gain, e^((query block - key block) BLOCK_KEYS log_gain),
+     * belongs to a tile; so no factor under- or overflows before the product does. */
     float *turn_query; /* [Tq][pairs][2], NULL: no rotation  */
     float *turn_key;   /* [Tk][pairs][2]                     */
     double *log_gain;  /* [pairs], NULL: no gain             */
@@ -45,6 +48,13 @@ struct locus_plan {
     int64_t backward_splits; /* query splits per head, backward           */
     int64_t slots;           /* partial-gradient buffers                  */
 };
+
+/* The first position of the block that `position` lies in (also below zero). */
+static inline int64_t locus_block_start(int64_t position)
+{
+    const int64_t rest = position % BLOCK_KEYS;
+    return position - (rest < 0 ? rest + BLOCK_KEYS : rest);
+}
 
 locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_error *error);
 void locus_lower_free(locus_plan *plan);

@@ -222,22 +222,26 @@ static int is_seen(const locus_head *head, const locus_tile *tile, int64_t i, in
 
 /* ---- the tile ---- */
 
-/* content times e^((m_0 - n_0) log_gain): the queries' origin moved to the tile's first
- * key, so that the factor of a row is bounded by the tile and none under- or overflows. */
-static const float *fade_content(const locus_head *head, const locus_tile *tile)
+/* content times the gain from the tile's first key to the row's block of positions. Columns
+ * beyond the pairs have none. */
+static const float *fade_content(const locus_head *head, const locus_rows *rows,
+                                 const locus_tile *tile)
 {
     const locus_plan *plan = head->plan;
     locus_worker *w = head->worker;
     if (plan->log_gain == NULL) return w->content;
-    const int64_t D = plan->call.D;
+    const int64_t D = plan->call.D, steps = locus_block_start(rows->position) - tile->key;
     for (int64_t t = 0; t < plan->call.pairs; t++) {
         int64_t first, second;
         locus_pair_columns(&plan->call, t, &first, &second);
-        w->gain[first] = w->gain[second] =
-            (float)exp((double)tile->delta_00 * plan->log_gain[t]);
+        for (int64_t block = 0; block < 2; block++)
+            w->gain[block * D + first] = w->gain[block * D + second] =
+                (float)exp((double)(steps + block * BLOCK_KEYS) * plan->log_gain[t]);
     }
-    for (int64_t i = 0; i < tile->rows; i++)
-        for (int64_t c = 0; c < D; c++) w->faded[i * D + c] = w->content[i * D + c] * w->gain[c];
+    for (int64_t i = 0; i < tile->rows; i++) {
+        const float *gain = locus_row_gain(head, rows, i);
+        for (int64_t c = 0; c < D; c++) w->faded[i * D + c] = w->content[i * D + c] * gain[c];
+    }
     return w->faded;
 }
 
@@ -248,7 +252,7 @@ void locus_tile_scores(const locus_head *head, const locus_rows *rows, const loc
     const int64_t D = plan->call.D;
     const locus_tensor *key_table = locus_key_table(plan, head->in);
     const locus_tensor *query_table = locus_query_table(plan, head->in);
-    plan->kernels->gemm(w->score, BLOCK_KEYS, fade_content(head, tile), D, 1,
+    plan->kernels->gemm(w->score, BLOCK_KEYS, fade_content(head, rows, tile), D, 1,
                         w->key_panels + tile->key * D, BLOCK_KEYS, tile->rows, D, tile->columns,
                         0);
     if (key_table != NULL) add_key_table(head, tile, key_table);

@@ -49,7 +49,7 @@ typedef struct locus_worker {
     float *window_grad;  /* [WINDOW][max(D, Dv)]                      */
     float *clean[4];     /* [WINDOW][max(D, Dv)] room for clean rows  */
     float *rows;         /* [BLOCK_KEYS][max(D, Dv)] keys out of panels */
-    float *gain;         /* [D] of this tile                          */
+    float *gain;         /* [2][D] of this tile, see locus_row_gain    */
     uint8_t *content_bad, *position_bad, *place_row_bad, *dout_bad; /* [BLOCK_ROWS] */
     uint8_t *window_bad; /* [WINDOW]                                  */
     /* backward */
@@ -120,10 +120,18 @@ locus_block locus_key_block(const locus_head *head, const locus_tile *tile, floa
 locus_block locus_value_block(const locus_head *head, const locus_tile *tile, float *room);
 locus_block locus_place_block(const locus_head *head, const locus_tile *tile, float *room);
 
-/* Turn one row in place by the cos and sin of its position, with gain e^(steps log_gain).
- * direction = -1 turns back: the transpose, which carries gradients. */
-void locus_turn_row(const locus_plan *plan, float *row, const float *turn, int64_t steps,
-                    float direction);
+/* Turn one row in place by the cos and sin of its position. direction = -1 turns back: the
+ * transpose, which carries gradients. */
+void locus_turn_row(const locus_plan *plan, float *row, const float *turn, float direction);
+
+/* The tile's gain for row i: rows of a tile lie in at most two blocks of positions. */
+static inline const float *locus_row_gain(const locus_head *head, const locus_rows *rows,
+                                          int64_t i)
+{
+    const int second =
+        locus_block_start(rows->position + i) != locus_block_start(rows->position);
+    return head->worker->gain + (second ? head->plan->call.D : 0);
+}
 
 /* 1 where the row holds a NaN or an infinity. */
 int locus_row_is_bad(const float *row, int64_t width);

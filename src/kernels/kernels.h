@@ -61,10 +61,6 @@ typedef LOCUS_ADD((*locus_add_fn));
 #define LOCUS_SCALE(name) void name(float *y, float factor, int64_t columns)
 typedef LOCUS_SCALE((*locus_scale_fn));
 
-/* sum_c x[c] y[c]. */
-#define LOCUS_DOT(name) float name(const float *x, const float *y, int64_t columns)
-typedef LOCUS_DOT((*locus_dot_fn));
-
 typedef struct locus_kernels {
     const char *isa;
     uint32_t cpu; /* LOCUS_CPU_ bits it needs */
@@ -74,7 +70,6 @@ typedef struct locus_kernels {
     locus_softmax_grad_fn softmax_grad;
     locus_add_fn add;
     locus_scale_fn scale;
-    locus_dot_fn dot;
 } locus_kernels;
 
 /* Tables of this build, worst first; NULL beyond the end. */

@@ -15,12 +15,3 @@ static LOCUS_SCALE(scale)
     for (; c + VL <= columns; c += VL) v_store(y + c, v_mul(v_load(y + c), f));
     for (; c < columns; c++) y[c] *= factor;
 }
-
-static LOCUS_DOT(dot)
-{
-    vf sum = v_set1(0.0f);
-    int64_t c = 0;
-    for (; c + VL <= columns; c += VL) sum = v_fma(v_load(x + c), v_load(y + c), sum);
-    if (c < columns) sum = v_fma(v_loadn(x + c, columns - c), v_loadn(y + c, columns - c), sum);
-    return v_sum(sum);
-}

@@ -11,5 +11,4 @@ const locus_kernels KERNELS_NAME = {
     .softmax_grad = softmax_grad,
     .add = add,
     .scale = scale,
-    .dot = dot,
 };

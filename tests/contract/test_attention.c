@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attention against the oracle: every scheme, every kernel table, both directions, over
+ * lengths and widths with every kind of tail. A case such as
+ *     attention/generic/deberta/q33k70d16
+ * can be pasted as the argument to run it alone. */
+
+#include <locus/runtime.h>
+#include <math.h>
+#include <string.h>
+
+#include "contract/variants.h"
+#include "support/check.h"
+#include "support/compare.h"
+
+static void check_tensor(const char *name, const locus_tensor *got, const locus_tensor *want,
+                         double tolerance)
+{
+    const size_t elements = (size_t)locus_tensor_elements(want);
+    const comparison c = compare_tensors(got, want);
+    char text[160];
+    if (elements == 0) return;
+    CHECK(comparison_passes(&c, elements, tolerance, text, sizeof text), "%s: %s", name, text);
+}
+
+/* 2e-5, the golden files' tolerance. The gradient of a slope or an exponent is a sum of dS
+ * times a power of the distance, which multiplies the rounding errors of dS as well: those
+ * get the same tolerance relative to the largest factor once it exceeds 50. */
+static double tolerance_of(const char *name, const test_spec *shape)
+{
+    const int grows =
+        strcmp(name, "slopes") == 0 || strcmp(name, "a") == 0 || strcmp(name, "p") == 0;
+    const double reach = (double)(shape->Tq > shape->Tk ? shape->Tq : shape->Tk);
+    const double factor = pow(reach, 1.5) / 50.0;
+    return grows && factor > 1.0 ? 2e-5 * factor : 2e-5;
+}
+
+static void check_shape(const test_variant *v, const char *isa, test_spec shape)
+{
+    test_problem *p = test_variant_problem(v, shape);
+    if (p == NULL) return;
+    if (check_begin("attention/%s/%s/q%dk%dd%d", isa, v->name, (int)shape.Tq, (int)shape.Tk,
+                    (int)shape.D)) {
+        locus_error error = {{0}};
+        p->config.isa = isa;
+        const locus_status oracle = test_problem_run(p, TEST_ORACLE, 1, &error);
+        CHECK(oracle == LOCUS_OK, "oracle: %s", error.text);
+        const locus_status status = test_problem_run(p, TEST_FLOAT, 1, &error);
+        CHECK(status == LOCUS_OK, "library: %s", error.text);
+        check_tensor("out", &p->results[1].out, &p->results[0].out, 5e-6);
+        check_tensor("lse", &p->results[1].lse, &p->results[0].lse, 5e-6);
+        for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++)
+            check_tensor(locus_tensor_name(i), locus_tensor_at_const(&p->grad[1], i),
+                         locus_tensor_at_const(&p->grad[0], i),
+                         tolerance_of(locus_tensor_name(i), &shape));
+    }
+    test_problem_free(p);
+}
+
+/* Lengths that meet the edges of the tiles and their tails. */
+static void check_lengths(const test_variant *v, const char *isa)
+{
+    static const int64_t lengths[] = {0, 1, 2, 5, 17, 63, 64, 65, 70, 130};
+    const size_t count = sizeof lengths / sizeof *lengths;
+    const int64_t step = check_sample() ? 3 : 1;
+    for (size_t i = 0; i < count; i += (size_t)step)
+        for (size_t j = 0; j < count; j += (size_t)step)
+            check_shape(v, isa,
+                        (test_spec){.B = 1, .H = 2, .Tq = lengths[i], .Tk = lengths[j], .D = 6});
+}
+
+static void check_all_lengths(const test_variant *v, const char *isa)
+{
+    static const int64_t widths[] = {2, 16, 64};
+    for (size_t d = 0; d < 3; d++)
+        for (int64_t q = 0; q <= 70; q++)
+            for (int64_t k = 0; k <= 70; k++)
+                check_shape(v, isa,
+                            (test_spec){.B = 1, .H = 1, .Tq = q, .Tk = k, .D = widths[d]});
+}
+
+static void check_widths(const test_variant *v, const char *isa)
+{
+    static const int64_t large[] = {80, 96, 111, 112, 127, 128, 129, 160, 192, 255, 256, 1024};
+    const int64_t step = check_sample() ? 23 : check_full() ? 1 : 5;
+    for (int64_t d = 1; d <= 70; d += step) {
+        check_shape(v, isa, (test_spec){.B = 1, .H = 2, .Tq = 19, .Tk = 19, .D = d});
+        check_shape(v, isa,
+                    (test_spec){.B = 2, .H = 4, .Hk = 2, .Tq = 7, .Tk = 66, .D = d, .Dv = d / 2 + 1});
+    }
+    for (size_t i = 0; i < sizeof large / sizeof *large; i += (size_t)(check_full() ? 1 : 4))
+        check_shape(v, isa, (test_spec){.B = 1, .H = 1, .Tq = 9, .Tk = 13, .D = large[i]});
+}
+
+int main(int argc, char **argv)
+{
+    if (!check_args(argc, argv)) return 2;
+    for (size_t t = 0; locus_isa_name(t) != NULL; t++) {
+        const char *isa = locus_isa_name(t);
+        if (!locus_isa_available(isa)) {
+            if (check_begin("attention/%s", isa)) check_skip("%s: not on this CPU", isa);
+            continue;
+        }
+        for (size_t v = 0; v < TEST_VARIANTS; v++) {
+            if (check_full()) check_all_lengths(&test_variants[v], isa);
+            else check_lengths(&test_variants[v], isa);
+            check_widths(&test_variants[v], isa);
+        }
+    }
+    return check_finish("attention");
+}

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every operation of every kernel table that this CPU has, against the formula in double. */
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/cpu.h"
+#include "kernels/kernels.h"
+#include "support/check.h"
+#include "support/problem.h"
+
+enum { KEYS = LOCUS_BLOCK_KEYS, ROOM = 96 * 160 };
+
+static float A[ROOM], B[ROOM], C[ROOM], before[ROOM];
+
+static void fill(float *x, size_t count, uint64_t stream)
+{
+    for (size_t i = 0; i < count; i++) x[i] = (float)(4.0 * test_uniform(stream, i) - 2.0);
+}
+
+/* ---- gemm ---- */
+
+static void check_gemm(const locus_kernels *k, int64_t rows, int64_t inner, int64_t columns,
+                       int transposed, int accumulate)
+{
+    const int64_t c_row = columns + 3, b_row = columns + 5;
+    const int64_t a_row = transposed ? 1 : inner + 2, a_column = transposed ? rows + 1 : 1;
+    memcpy(C, before, sizeof C);
+    k->gemm(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, accumulate);
+    double worst = 0.0;
+    int touched = 0;
+    for (int64_t at = 0; at < (rows + 1) * c_row; at++) {
+        const int64_t i = at / c_row, c = at % c_row;
+        if (i >= rows || c >= columns) {
+            touched |= memcmp(&C[at], &before[at], sizeof C[at]) != 0;
+            continue;
+        }
+        double want = accumulate ? (double)before[at] : 0.0, size = fabs(want);
+        for (int64_t j = 0; j < inner; j++) {
+            const double term = (double)A[i * a_row + j * a_column] * (double)B[j * b_row + c];
+            want += term;
+            size += fabs(term);
+        }
+        const double error = fabs((double)C[at] - want) / (size + 1e-30);
+        if (error > worst) worst = error;
+    }
+    CHECK(worst <= (double)(inner + 1) * FLT_EPSILON, "%dx%dx%d%s%s: error %g", (int)rows,
+          (int)inner, (int)columns, transposed ? " transposed" : "",
+          accumulate ? " accumulated" : "", worst);
+    CHECK(!touched, "%dx%dx%d wrote outside", (int)rows, (int)inner, (int)columns);
+}
+
+static void test_gemm(const locus_kernels *k)
+{
+    const int64_t last = check_sample() ? 7 : 13;
+    if (check_begin("kernels/%s/gemm/small", k->isa))
+        for (int64_t rows = 0; rows <= last; rows++)
+            for (int64_t columns = 0; columns <= (check_sample() ? 20 : 70); columns++)
+                for (int64_t inner = 0; inner <= 5; inner++)
+                    check_gemm(k, rows, inner, columns, (int)(rows + columns) % 2,
+                               (int)(inner + columns) % 2);
+    if (check_begin("kernels/%s/gemm/large", k->isa))
+        for (int shape = 0; shape < 4; shape++)
+            check_gemm(k, 64, 64, 64 + shape, shape % 2, shape / 2);
+}
+
+/* A row must not depend on the rows and columns beside it. */
+static void test_gemm_chain(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/gemm/chain", k->isa)) return;
+    static float alone[64];
+    k->gemm(C, 64, A, 64, 1, B, 64, 64, 64, 64, 0);
+    for (int64_t i = 0; i < 64; i++)
+        for (int64_t c = 0; c < 64; c += 7) {
+            k->gemm(alone, 64, A + i * 64, 64, 1, B + c, 64, 1, 64, 1, 0);
+            CHECK(memcmp(alone, &C[i * 64 + c], sizeof *alone) == 0, "element %d %d", (int)i,
+                  (int)c);
+        }
+}
+
+/* ---- softmax ---- */
+
+static void check_exp_row(const locus_kernels *k, float *row, int64_t count)
+{
+    static float S[KEYS];
+    float top = 0.0f, factor = 1.0f;
+    memcpy(S, row, (size_t)count * sizeof *S);
+    k->softmax_again(S, 1, count, &top, &factor);
+    for (int64_t c = 0; c < count; c++) {
+        const double want = exp((double)row[c]);
+        const double ulp = want < FLT_MIN ? (double)FLT_MIN : want * FLT_EPSILON;
+        CHECK(fabs((double)S[c] - want) <= 2.0 * ulp, "e^%.9g: %.9g, expected %.9g",
+              (double)row[c], (double)S[c], want);
+    }
+}
+
+static void test_exp(const locus_kernels *k)
+{
+    float row[KEYS];
+    if (check_begin("kernels/%s/exp/range", k->isa))
+        for (int block = 0; block < (check_sample() ? 20 : 2000); block++) {
+            for (int c = 0; c < KEYS; c++)
+                row[c] = (float)(-100.0 * test_uniform((uint64_t)block, (uint64_t)c) *
+                                 (block % 3 == 0 ? 1.0 : block % 3 == 1 ? 0.01 : 0.1));
+            check_exp_row(k, row, 1 + block % KEYS);
+        }
+    if (check_begin("kernels/%s/exp/special", k->isa)) {
+        const float top = 0.0f, factor = 1.0f;
+        float special[4] = {0.0f, -INFINITY, NAN, -1e30f};
+        k->softmax_again(special, 1, 4, &top, &factor);
+        CHECK(special[0] == 1.0f, "e^0 is %.9g", (double)special[0]);
+        CHECK(special[1] == 0.0f && special[3] == 0.0f, "e^-inf, e^-1e30");
+        CHECK(isnan(special[2]), "e^NaN is %g", (double)special[2]);
+    }
+}
+
+/* The streaming softmax in any cut equals the softmax of the whole row. */
+static void test_streaming(const locus_kernels *k)
+{
+    for (int step = 1; step <= KEYS; step += 9) {
+        if (!check_begin("kernels/%s/softmax/step%d", k->isa, step)) continue;
+        float top = -INFINITY, sum = 0.0f, carry;
+        double out = 0.0, want_sum = 0.0, want_out = 0.0, want_top = -INFINITY;
+        for (int at = 0; at < 200; at++)
+            want_top = fmax(want_top, (double)A[at] * 20.0);
+        for (int at = 0; at < 200; at += step) {
+            float S[KEYS];
+            const int count = at + step <= 200 ? step : 200 - at;
+            for (int c = 0; c < count; c++) S[c] = A[at + c] * 20.0f;
+            k->softmax_step(S, 1, count, &top, &sum, &carry);
+            out *= (double)carry;
+            for (int c = 0; c < count; c++) out += (double)S[c] * (double)B[at + c];
+        }
+        for (int at = 0; at < 200; at++) {
+            const double p = exp((double)(A[at] * 20.0f) - want_top);
+            want_sum += p;
+            want_out += p * (double)B[at];
+        }
+        CHECK((double)top == (double)(float)want_top, "top %g, expected %g", (double)top, want_top);
+        CHECK(fabs((double)sum - want_sum) < 1e-5 * want_sum, "sum %g, expected %g", (double)sum,
+              want_sum);
+        CHECK(fabs(out / (double)sum - want_out / want_sum) < 1e-5, "out");
+    }
+}
+
+static void test_softmax_special(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/softmax/special", k->isa)) return;
+    float top[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, sum[4] = {0}, carry[4];
+    static float S[4 * KEYS];
+    for (int i = 0; i < 4 * KEYS; i++) S[i] = -INFINITY;
+    S[KEYS + 1] = 2.0f;
+    S[2 * KEYS + 2] = NAN;
+    S[3 * KEYS] = INFINITY;
+    k->softmax_step(S, 4, 5, top, sum, carry);
+    CHECK(top[0] == -INFINITY && sum[0] == 0.0f && carry[0] == 1.0f && S[0] == 0.0f,
+          "a row of -inf: top %g sum %g carry %g", (double)top[0], (double)sum[0],
+          (double)carry[0]);
+    CHECK(top[1] == 2.0f && sum[1] == 1.0f && S[KEYS + 1] == 1.0f && S[KEYS] == 0.0f, "one score");
+    CHECK(isnan(sum[2]), "NaN: sum %g", (double)sum[2]);
+    CHECK(isnan(sum[3]), "+inf: sum %g", (double)sum[3]);
+}
+
+static void test_softmax_grad(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/softmax/grad", k->isa)) return;
+    static float dP[KEYS], P[KEYS];
+    for (int columns = 1; columns <= KEYS; columns++) {
+        const float delta = 0.37f;
+        for (int c = 0; c < KEYS; c++) {
+            dP[c] = c % 5 == 0 ? NAN : A[c];
+            P[c] = c % 5 == 0 || c >= columns ? 0.0f : B[c];
+        }
+        k->softmax_grad(dP, P, 1, columns, &delta);
+        for (int c = 0; c < columns; c++) {
+            const float want = c % 5 == 0 ? 0.0f : P[c] * (A[c] - delta);
+            CHECK(fabsf(dP[c] - want) <= 1e-6f, "column %d of %d", c, columns);
+        }
+    }
+}
+
+/* ---- rows ---- */
+
+static void test_rows(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/rows", k->isa)) return;
+    for (int64_t n = 0; n <= 70; n++) {
+        memcpy(C, before, sizeof C);
+        k->add(C, A, n);
+        k->scale(C + 100, 0.5f, n);
+        for (int64_t c = 0; c < 80; c++) {
+            CHECK(C[c] == (c < n ? before[c] + A[c] : before[c]), "add of %d at %d", (int)n,
+                  (int)c);
+            CHECK(C[100 + c] == (c < n ? before[100 + c] * 0.5f : before[100 + c]),
+                  "scale of %d at %d", (int)n, (int)c);
+        }
+    }
+}
+
+int main(int argc, char **argv)
+{
+    if (!check_args(argc, argv)) return 2;
+    fill(A, ROOM, 11);
+    fill(B, ROOM, 12);
+    fill(before, ROOM, 13);
+    for (uint32_t t = 0; locus_kernels_at(t) != NULL; t++) {
+        const locus_kernels *k = locus_kernels_at(t);
+        if ((k->cpu & ~locus_cpu_features()) != 0) {
+            if (check_begin("kernels/%s", k->isa)) check_skip("%s: not on this CPU", k->isa);
+            continue;
+        }
+        test_gemm(k);
+        test_gemm_chain(k);
+        test_exp(k);
+        test_streaming(k);
+        test_softmax_special(k);
+        test_softmax_grad(k);
+        test_rows(k);
+    }
+    return check_finish("kernels");
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_TESTS_VARIANTS_H
+#define LOCUS_TESTS_VARIANTS_H
+
+/* Every scheme in the forms that take different ways through attention/. */
+
+#include "support/problem.h"
+
+typedef struct test_variant {
+    const char *name;
+    const char *scheme, *settings, *with, *without;
+} test_variant;
+
+static const test_variant test_variants[] = {
+    {"none", "none", NULL, NULL, NULL},
+    {"none-causal", "none", "causal=1", NULL, NULL},
+    {"none-window", "none", "window_left=5 window_right=9", NULL, NULL},
+    {"none-key-mask", "none", NULL, "key_mask", NULL},
+    {"none-mask", "none", NULL, "mask:BH", NULL},
+    {"none-dense", "none", NULL, "bias_dense:BH", NULL},
+    {"none-dense-shared", "none", "causal=1", "bias_dense:11 mask:1H", NULL},
+    {"none-dropout", "none", "dropout=0.3 dropout_seed=77", NULL, NULL},
+    {"shaw", "shaw", "clip_left=6 clip_right=4", NULL, NULL},
+    {"shaw-keys", "shaw", "clip_left=0 clip_right=3", NULL, "rel_v"},
+    {"shaw-values", "shaw", "clip_left=20 clip_right=20 dropout=0.2", NULL, "rel_k"},
+    {"relative_key", "relative_key", NULL, "key_mask", NULL},
+    {"relative_key_query", "relative_key_query", NULL, NULL, NULL},
+    {"relative_key_query-causal", "relative_key_query", "causal=1 window_left=11", NULL, NULL},
+    {"transformer_xl", "transformer_xl", NULL, NULL, NULL},
+    {"transformer_xl-clamp", "transformer_xl", "clamp=7 causal=1", NULL, NULL},
+    {"t5", "t5", "buckets=16 max_distance=40", NULL, NULL},
+    {"t5-causal", "t5", "bidirectional=0 causal=1", NULL, NULL},
+    {"tupe", "tupe", NULL, NULL, "bias cls"},
+    {"tupe-bias-cls", "tupe", NULL, NULL, NULL},
+    {"tupe-cls-mask", "tupe", NULL, "mask:1H", "bias"},
+    {"deberta", "deberta", "span=8 buckets=8 max_distance=20", NULL, NULL},
+    {"deberta-c2p", "deberta", "span=5", NULL, "rel_q"},
+    {"deberta-p2c", "deberta", "span=64 causal=1", NULL, "rel_k"},
+    {"deberta-jumps", "deberta", "span=32 buckets=32 max_distance=19", NULL, NULL},
+    {"alibi", "alibi", NULL, NULL, NULL},
+    {"alibi-fixed", "alibi", "causal=1", NULL, "slopes"},
+    {"kerple-log", "kerple", "form=log", NULL, NULL},
+    {"kerple-power", "kerple", "form=power", NULL, NULL},
+    {"rope-half", "rope", "pairing=half", NULL, NULL},
+    {"rope-interleaved", "rope", "pairing=interleaved theta_scale=0.25 base=500", NULL, NULL},
+    {"xpos", "xpos", "causal=1 scale_base=32", NULL, NULL},
+};
+enum { TEST_VARIANTS = sizeof test_variants / sizeof *test_variants };
+
+/* The variant at one shape, or NULL where its rules do not admit the shape: rotations turn
+ * pairs of columns, and TUPE has no row for a negative position. */
+static inline test_problem *test_variant_problem(const test_variant *v, test_spec shape)
+{
+    const int turns = v->scheme[0] == 'x' || (v->scheme[0] == 'r' && v->scheme[1] == 'o');
+    if (turns && (shape.D == 0 || shape.D % 2 != 0)) return NULL;
+    if (v->scheme[0] == 't' && v->scheme[1] == 'u' && shape.Tq > shape.Tk) return NULL;
+    shape.scheme = v->scheme;
+    shape.level = LOCUS_ATTEND;
+    shape.settings = v->settings;
+    shape.with = v->with;
+    shape.without = v->without;
+    shape.seed = shape.seed != 0 ? shape.seed : 1;
+    return test_problem_new(&shape);
+}
+
+#endif
