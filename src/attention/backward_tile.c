@@ -277,11 +277,10 @@ static void spread_bias(const locus_head *head, const locus_tile *tile, const fl
 }
 
 /* Take the pairs whose position part was replaced out of T, into dcls. */
-static void spread_reset(const locus_head *head, const locus_rows *rows, const locus_tile *tile,
-                         float *T, const locus_slot *slot)
+static void spread_reset(const locus_rows *rows, const locus_tile *tile, float *T,
+                         const locus_slot *slot)
 {
     double total[2] = {0.0, 0.0};
-    (void)head;
     for (int64_t i = 0; i < tile->rows; i++) {
         const int first_row = rows->position + i == 0;
         const int64_t columns = first_row ? tile->columns : tile->key == 0 ? 1 : 0;
@@ -302,16 +301,18 @@ static void spread_places(const locus_backward_call *call, const locus_head *hea
     const int64_t D = head->plan->call.D;
     float *T = w->score; /* P is spent */
     memcpy(T, w->grad, BLOCK_ROWS * BLOCK_KEYS * sizeof *T);
-    if (head->plan->has_reset) spread_reset(head, rows, tile, T, slot);
+    locus_tile placed = *tile;
+    placed.skips_reset = head->plan->has_reset;
+    if (head->plan->has_reset) spread_reset(rows, tile, T, slot);
     if (slot->bias != NULL) spread_bias(head, tile, T, slot);
     if (call->wanted.pos_q) {
         const locus_block places = locus_place_block(head, tile, w->clean[1]);
-        add_to_rows(head, tile, T, w->dplace, &places, D);
+        add_to_rows(head, &placed, T, w->dplace, &places, D);
     }
     if (slot->pos_k == NULL) return;
     const locus_block place =
         locus_block_of(w->place, D, tile->rows, D, w->place_row_bad, w->clean[1]);
-    add_to_keys(head, tile, T, slot->pos_k, &place, D);
+    add_to_keys(head, &placed, T, slot->pos_k, &place, D);
 }
 
 void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *head,

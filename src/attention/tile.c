@@ -19,6 +19,7 @@ int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key
     tile->key = key_tile * BLOCK_KEYS;
     tile->columns = least_of(BLOCK_KEYS, call->Tk - tile->key);
     tile->delta_00 = rows->position - tile->key;
+    tile->skips_reset = 0;
     int any = 0;
     for (int64_t i = 0; i < tile->rows; i++) {
         /* least <= delta_00 + i - j <= most */
@@ -210,6 +211,7 @@ static int is_seen(const locus_head *head, const locus_tile *tile, int64_t i, in
     const locus_tensors *in = head->in;
     const int64_t q = tile->query + i, k = tile->key + j;
     if (j < tile->from[i] || j >= tile->to[i]) return 0;
+    if (tile->skips_reset && (k == 0 || tile->delta_00 + i + tile->key == 0)) return 0;
     if (locus_present(&in->key_mask) && locus_get(&in->key_mask, head->b, k, 0, 0) == 0.0)
         return 0;
     if (locus_present(&in->mask) &&
@@ -289,6 +291,7 @@ void locus_patch(const locus_head *head, const locus_tile *tile, const float *T,
             if (!from->bad[f] || !is_seen(head, tile, i, j)) continue;
             const int64_t t = to_view.origin + i * to_view.row + j * to_view.column;
             const float weight = T[i * BLOCK_KEYS + j];
+            if (weight == 0.0f && head->plan->call.dropout > 0.0) continue; /* dropped */
             for (int64_t c = 0; c < width; c++)
                 to[t * to_row + c] += weight * from->raw[f * from->raw_row + c];
         }

@@ -80,6 +80,7 @@ typedef struct locus_tile {
     int64_t rows, columns;
     int64_t query, key;               /* row numbers of row 0 and column 0 */
     int64_t delta_00;                 /* distance of pair (0, 0)           */
+    int skips_reset; /* pairs whose position part was replaced count as not seen */
     int32_t from[BLOCK_ROWS], to[BLOCK_ROWS]; /* columns that causal and window let through */
 } locus_tile;
 

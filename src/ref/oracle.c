@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <locus/oracle.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "ref/ref.h"
+
+/* ---- checks: what locus_call_resolve does not see ---- */
+
+static int same_shape(const locus_tensor *t, uint32_t rank, const int64_t *shape)
+{
+    if (t->rank != rank) return 0;
+    for (uint32_t i = 0; i < rank; i++)
+        if (t->shape[i] != shape[i]) return 0;
+    return 1;
+}
+
+static int is_dense(const locus_tensor *t)
+{
+    const locus_tensor dense = locus_view(t->data, t->dtype, t->rank, t->shape);
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->shape[i] > 1 && t->stride[i] != dense.stride[i]) return 0;
+    return 1;
+}
+
+/* A view with data, of the given shape, that is read or written by rows. */
+static locus_status check_view(const locus_tensor *t, const char *name, uint32_t rank,
+                               const int64_t *shape, locus_error *error)
+{
+    if (!same_shape(t, rank, shape))
+        return locus_fail(error, LOCUS_ERR_TENSOR,
+                          "tensor %s: found missing or of another shape than the call gives", name);
+    if (rank > 0 && shape[rank - 1] > 1 && t->stride[rank - 1] != 1)
+        return locus_fail(error, LOCUS_ERR_TENSOR,
+                          "tensor %s: found a stride on the last axis, expected 1", name);
+    if (t->data == NULL && locus_tensor_elements(t) > 0)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "tensor %s: found no data", name);
+    return LOCUS_OK;
+}
+
+static locus_status check_output(const locus_tensor *t, const char *name, uint32_t rank,
+                                 const int64_t *shape, const locus_tensors *in, locus_error *error)
+{
+    LOCUS_TRY(check_view(t, name, rank, shape, error));
+    if (t->dtype != LOCUS_F64)
+        return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s: expected F64", name);
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++)
+        if (locus_tensors_overlap(t, locus_tensor_at_const(in, i)))
+            return locus_fail(error, LOCUS_ERR_OVERLAP, "tensor %s overlaps input %s", name,
+                              locus_tensor_name(i));
+    return LOCUS_OK;
+}
+
+static locus_status check_results(const locus_call *call, const locus_tensors *in,
+                                  const locus_results *results, const locus_tensor *dout,
+                                  locus_error *error)
+{
+    const int64_t attend[] = {call->B, call->H, call->Tq, call->Dv};
+    const int64_t width = locus_present(&in->w_o) ? call->E : call->H * call->D;
+    const int64_t layer[] = {call->B, call->T, width};
+    const int64_t *shape = call->level == LOCUS_LAYER ? layer : attend;
+    const uint32_t rank = call->level == LOCUS_LAYER ? 3 : 4;
+    LOCUS_TRY(check_output(&results->out, "out", rank, shape, in, error));
+    LOCUS_TRY(check_output(&results->lse, "lse", 3, attend, in, error));
+    if (locus_tensors_overlap(&results->out, &results->lse))
+        return locus_fail(error, LOCUS_ERR_OVERLAP, "tensor out overlaps lse");
+    if (dout == NULL) return LOCUS_OK;
+    if (dout->dtype == LOCUS_U8)
+        return locus_fail(error, LOCUS_ERR_TENSOR, "tensor dout: expected F32 or F64");
+    return check_view(dout, "dout", rank, shape, error);
+}
+
+static locus_status check_gradients(const locus_tensors *in, const locus_tensors *grad,
+                                    locus_error *error)
+{
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(in, i);
+        const locus_tensor *d = locus_tensor_at_const(grad, i);
+        char name[32];
+        if (!locus_present(d)) continue;
+        snprintf(name, sizeof name, "grad.%s", locus_tensor_name(i));
+        LOCUS_TRY(check_output(d, name, t->rank, t->shape, in, error));
+        if (t->dtype == LOCUS_U8 || !is_dense(d))
+            return locus_fail(error, LOCUS_ERR_TENSOR,
+                              "tensor %s: expected the dense gradient of a floating tensor", name);
+    }
+    return LOCUS_OK;
+}
+
+static locus_status check_inputs(const locus_tensors *in, locus_error *error)
+{
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(in, i);
+        if (t->data == NULL && locus_tensor_elements(t) > 0)
+            return locus_fail(error, LOCUS_ERR_ARGUMENT, "tensor %s: found no data",
+                              locus_tensor_name(i));
+    }
+    return LOCUS_OK;
+}
+
+/* ---- the call ---- */
+
+/* Every tensor that is read by rows, as F64; bias_dense and the masks, which can be
+ * large, are read where they are. */
+static locus_tensors widen_all(ref_memory *memory, const locus_tensors *in)
+{
+    locus_tensors wide;
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(in, i);
+        *locus_tensor_at(&wide, i) = t == &in->bias_dense ? *t : locus_ref_widen(memory, t);
+    }
+    return wide;
+}
+
+static void clear_gradients(const locus_tensors *grad)
+{
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *d = locus_tensor_at_const(grad, i);
+        const size_t elements = (size_t)locus_tensor_elements(d);
+        if (elements > 0) memset(d->data, 0, elements * sizeof(double));
+    }
+}
+
+static locus_status run(const locus_call *call, const locus_tensors *in,
+                        const locus_results *results, const locus_tensor *dout,
+                        const locus_tensors *grad, ref_memory *memory)
+{
+    static const locus_tensor absent = {.rank = 0};
+    const locus_tensors wide = widen_all(memory, in);
+    const locus_tensor wide_dout = locus_ref_widen(memory, dout != NULL ? dout : &absent);
+    const locus_tensor *d = dout != NULL ? &wide_dout : NULL;
+    if (memory->failed) return LOCUS_ERR_MEMORY;
+    if (grad != NULL) clear_gradients(grad);
+    return call->level == LOCUS_LAYER ? locus_ref_layer(call, &wide, results, d, grad, memory)
+                                      : locus_ref_attend(call, &wide, results, d, grad, memory);
+}
+
+locus_status locus_oracle(uint32_t level, const locus_config *config, const locus_tensors *in,
+                          const locus_results *results, const locus_tensor *dout,
+                          const locus_tensors *grad, locus_error *error)
+{
+    if (config == NULL || in == NULL || results == NULL || (dout == NULL) != (grad == NULL))
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "oracle: config, tensors or results are NULL, or one of dout and grad");
+    if (level != LOCUS_ATTEND && level != LOCUS_LAYER)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "oracle: found level %u, expected LOCUS_ATTEND or LOCUS_LAYER",
+                          (unsigned)level);
+    locus_call call;
+    LOCUS_TRY(locus_call_resolve(&call, level, config, in, error));
+    LOCUS_TRY(check_inputs(in, error));
+    LOCUS_TRY(check_results(&call, in, results, dout, error));
+    if (grad != NULL) LOCUS_TRY(check_gradients(in, grad, error));
+
+    ref_memory memory = {.allocator = config->allocator};
+    const locus_status status = run(&call, in, results, dout, grad, &memory);
+    locus_ref_release(&memory);
+    if (status == LOCUS_ERR_MEMORY)
+        return locus_fail(error, status, "oracle: the allocator returned no memory");
+    return status;
+}

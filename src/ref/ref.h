@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_REF_REF_H
+#define LOCUS_REF_REF_H
+
+/* The oracle, file by file:
+ *     oracle.c  the door: checks a call, picks the level
+ *     layer.c   projections around attention
+ *     attend.c  the loop over batch, head and query: softmax, output, their gradients
+ *     score.c   one score and its gradient: every place where a position can enter
+ *
+ * m and n are positions: row i of q has position m = query_offset + i, row n of k has
+ * position n. delta = m - n. Every real number is a double. */
+
+#include <locus/attention.h>
+
+#include "schemes/scheme.h"
+
+/* ---- memory: taken piece by piece, released all at once ---- */
+
+typedef struct ref_memory {
+    const locus_allocator *allocator;
+    void *newest; /* every block begins with the address of the one before */
+    int failed;   /* 1: some locus_ref_take found no memory                */
+} ref_memory;
+
+/* Zeroed room for a * b objects, or NULL and memory->failed. */
+void *locus_ref_take(ref_memory *memory, int64_t a, int64_t b, size_t bytes);
+void locus_ref_release(ref_memory *memory);
+
+/* `from` as F64: itself, or a dense copy. An absent tensor stays absent. */
+locus_tensor locus_ref_widen(ref_memory *memory, const locus_tensor *from);
+
+/* ---- rows of doubles ---- */
+
+/* Element [i][j][k][0] of an F64 tensor; NULL for an absent one. */
+double *locus_ref_at(const locus_tensor *t, int64_t i, int64_t j, int64_t k);
+
+double locus_ref_dot(const double *a, const double *b, int64_t count);
+
+/* to += factor * from; nothing where `to` is NULL: a gradient that nobody asked for. */
+void locus_ref_add(double *to, double factor, const double *from, int64_t count);
+
+/* ---- attention ---- */
+
+/* One call at work. Tensors of `in` that score.c and attend.c read by rows are F64 with
+ * unit stride on the last axis; `grad` tensors likewise, zeroed by the caller. */
+typedef struct ref_attention {
+    const locus_call *call;
+    const locus_tensors *in, *grad;
+    size_t key_table, query_table, value_table; /* offsets into locus_tensors */
+
+    /* By distance, index delta - call->least: what the hooks say, asked once each. */
+    int64_t distances;
+    int64_t *row;  /* [distances]     row of the relative tables                         */
+    double *bias;  /* [H][distances]  b_h(delta)                                         */
+    double *gain;  /* [distances][D]  exp(delta log_gain) of each column; NULL: all 1    */
+    double *dbias; /* [H][distances]  its gradient, for the bias_grad hook               */
+    uint8_t *used; /* [H][distances]  1: some pair added to dbias                        */
+
+    /* The batch entry and head at work, and their keys: turned, gradient not turned back. */
+    int64_t b, h;
+    double *k, *dk; /* [Tk][D] */
+
+    /* The query row at work. */
+    int64_t i;
+    double *q, *dq; /* [D], turned like k                                   */
+    double *score;  /* [Tk]                                                 */
+    double *weight; /* [Tk]  softmax of score, before dropout               */
+    double *keep;   /* [Tk]  dropout's factor: 0 or 1 / (1 - p)             */
+    double *dweight;
+    uint8_t *visible; /* [Tk]  0: the pair is skipped, whatever it holds    */
+} ref_attention;
+
+/* Results of the call, and with dout and grad its gradients (added to what is there). */
+locus_status locus_ref_attend(const locus_call *call, const locus_tensors *in,
+                              const locus_results *results, const locus_tensor *dout,
+                              const locus_tensors *grad, ref_memory *memory);
+
+/* Turn a row of width D at position p; direction -1 turns it back. */
+void locus_ref_turn(const locus_call *call, double *row, int64_t p, int direction);
+
+/* 1 when the query row at work sees key n. */
+int locus_ref_visible(const ref_attention *at, int64_t n);
+
+/* s(m, n), and its gradient: parameter += ds * d s(m, n) / d parameter. */
+double locus_ref_score(const ref_attention *at, int64_t n);
+void locus_ref_score_grad(const ref_attention *at, int64_t n, double ds);
+
+/* Row of the table at `offset` that serves distance delta in the head at work, from `in`
+ * or from `grad`; NULL where that tensor is absent. */
+double *locus_ref_table_row(const ref_attention *at, const locus_tensors *from, size_t offset,
+                            int64_t delta);
+
+/* ---- layer ---- */
+
+locus_status locus_ref_layer(const locus_call *call, const locus_tensors *in,
+                             const locus_results *results, const locus_tensor *dout,
+                             const locus_tensors *grad, ref_memory *memory);
+
+#endif
