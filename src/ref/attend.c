@@ -13,6 +13,7 @@
  * and backwards:
  *     da_n  = z_n dout . (v_n + RV[r])         dv_n = dRV[r] = a_n z_n dout
  *     ds_n  = a_n (da_n - sum a da)            on to locus_ref_score_grad
+ * A dropped pair (z = 0) contributes nothing, whatever its weight and value: NaN too.
  * A query that sees no key, or nothing but logits of -inf: out 0, lse -inf, no gradient. */
 
 /* ---- what the hooks say about each distance ---- */
@@ -135,9 +136,6 @@ static double *value_row(const ref_attention *at, const locus_tensors *from, int
     return locus_ref_at(&from->v, at->b, at->h / (call->H / call->Hk), n);
 }
 
-/* A dropped pair contributes nothing, whatever its weight and value: NaN too. */
-static double drop(double keep, double x) { return keep == 0.0 ? 0.0 : keep * x; }
-
 static void output_row(const ref_attention *at, double *out)
 {
     const locus_call *call = at->call;
@@ -158,12 +156,13 @@ static void output_row_grad(const ref_attention *at, const double *dout)
     double mean = 0.0; /* sum a da */
     for (int64_t n = 0; n < call->Tk; n++) {
         if (!at->visible[n]) continue;
-        const double az = drop(at->keep[n], at->weight[n]);
         const double *rv = locus_ref_table_row(at, at->in, at->value_table, m - n);
         double product = locus_ref_dot(dout, value_row(at, at->in, n), Dv);
         if (rv != NULL) product += locus_ref_dot(dout, rv, Dv);
-        at->dweight[n] = drop(at->keep[n], product);
+        at->dweight[n] = at->keep[n] == 0.0 ? 0.0 : at->keep[n] * product;
         mean += at->weight[n] * at->dweight[n];
+        if (at->keep[n] == 0.0) continue;
+        const double az = at->weight[n] * at->keep[n];
         locus_ref_add(value_row(at, at->grad, n), az, dout, Dv);
         locus_ref_add(locus_ref_table_row(at, at->grad, at->value_table, m - n), az, dout, Dv);
     }
