@@ -46,8 +46,7 @@ static int starts_with_path(const char *text, const char *quoted)
     return strncmp(text, quoted, length < ENOUGH ? length : ENOUGH) == 0;
 }
 
-int cli_report(const char *command, locus_status status, const char *path,
-               const locus_error *error)
+int cli_report(const char *command, locus_status status, const char *path, const locus_error *error)
 {
     char quoted[512];
     const int exit_code = exit_code_of(status);

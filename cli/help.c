@@ -19,8 +19,7 @@ static size_t spell_option(char *buffer, size_t capacity, const cli_option *opti
     char letter[8] = "    ";
     if (option->letter != 0) snprintf(letter, sizeof letter, "-%c, ", option->letter);
     snprintf(buffer, capacity, "%s--%s%s%s", letter, option->name,
-             option->argument != NULL ? " " : "",
-             option->argument != NULL ? option->argument : "");
+             option->argument != NULL ? " " : "", option->argument != NULL ? option->argument : "");
     return strlen(buffer);
 }
 

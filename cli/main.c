@@ -120,8 +120,8 @@ static int unknown_program_option(const char *word)
     const char *near = cli_nearest(word + strspn(word, "-"), names, count);
     text_quote(quoted, sizeof quoted, word);
     if (near != NULL)
-        return cli_complain(NULL, CLI_USAGE, "unknown option \"%s\"; did you mean \"--%s\"?", quoted,
-                            near);
+        return cli_complain(NULL, CLI_USAGE, "unknown option \"%s\"; did you mean \"--%s\"?",
+                            quoted, near);
     return cli_complain(NULL, CLI_USAGE, "unknown option \"%s\"; see \"locus --help\"", quoted);
 }
 

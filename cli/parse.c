@@ -57,9 +57,9 @@ static int unknown_option(parser *p, const char *name, size_t length)
     const char *near = cli_nearest(word, candidates, count);
     text_quote(quoted, sizeof quoted, p->argv[p->at]);
     if (near != NULL)
-        return usage(p, cli_complain(p->command->name, CLI_USAGE,
-                                     "unknown option \"%s\"; did you mean \"--%s\"?", quoted,
-                                     near));
+        return usage(p,
+                     cli_complain(p->command->name, CLI_USAGE,
+                                  "unknown option \"%s\"; did you mean \"--%s\"?", quoted, near));
     return usage(p, cli_complain(p->command->name, CLI_USAGE,
                                  "unknown option \"%s\"; see \"locus %s --help\"", quoted,
                                  p->command->name));
@@ -128,9 +128,7 @@ static int store(parser *p, const cli_option *option, const char *text)
 {
     char what[64];
     switch (option->kind) {
-    case CLI_HELP:
-        cli_print_help(p->command);
-        return usage(p, CLI_DONE);
+    case CLI_HELP: cli_print_help(p->command); return usage(p, CLI_DONE);
     case CLI_FLAG: return store_flag(p, option);
     case CLI_INTEGER: return store_integer(p, option, text);
     case CLI_REAL: return store_real(p, option, text);
@@ -208,8 +206,9 @@ int cli_parse(const cli_command *command, int argc, char **argv, void *values, i
         return 0;
     }
     if (command->operand.required && !p.operand_seen) {
-        *exit_code = cli_complain(command->name, CLI_USAGE, "%s is missing; see \"locus %s --help\"",
-                                  command->operand.name, command->name);
+        *exit_code =
+            cli_complain(command->name, CLI_USAGE, "%s is missing; see \"locus %s --help\"",
+                         command->operand.name, command->name);
         return 0;
     }
     return 1;

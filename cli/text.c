@@ -38,8 +38,8 @@ static int is_unsafe(uint32_t code)
     static const struct {
         uint32_t first, last;
     } ranges[] = {
-        {0x00, 0x1F},     {0x7F, 0x9F},     {0xAD, 0xAD},     {0x61C, 0x61C},
-        {0x180E, 0x180E}, {0x200B, 0x200F}, {0x2028, 0x202E}, {0x2060, 0x206F},
+        {0x00, 0x1F},     {0x7F, 0x9F},     {0xAD, 0xAD},       {0x61C, 0x61C},
+        {0x180E, 0x180E}, {0x200B, 0x200F}, {0x2028, 0x202E},   {0x2060, 0x206F},
         {0xFEFF, 0xFEFF}, {0xFFF9, 0xFFFB}, {0xE0000, 0xE0FFF},
     };
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
@@ -80,9 +80,10 @@ size_t text_columns(const char *text)
     return columns;
 }
 
-void text_pad(FILE *out, const char *text, size_t width)
+void text_cell(FILE *out, const char *text, size_t width)
 {
     for (size_t used = text_print(out, text); used < width; used++) fputc(' ', out);
+    fputs("  ", out);
 }
 
 char *text_quote(char *buffer, size_t capacity, const char *text)

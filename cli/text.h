@@ -16,8 +16,8 @@ size_t text_print(FILE *out, const char *text);
 /* Columns that text_print would use. */
 size_t text_columns(const char *text);
 
-/* text_print, then spaces up to `width` columns (none if it is wider). */
-void text_pad(FILE *out, const char *text, size_t width);
+/* A cell of a table: text_print, spaces up to `width` columns, and two more. */
+void text_cell(FILE *out, const char *text, size_t width);
 
 /* Escape into a buffer for a quoted place in a message, as the library does: quotes
  * and backslashes too. Cut with "..." where it does not fit. Returns `buffer`. */

@@ -5,6 +5,7 @@
 # the build itself can (a C compiler and cmake >= 3.20); tests that lack a tool are skipped
 # and counted.
 set -u
+cd "$(dirname "$0")/.." || exit 1
 
 needed=   # the build cannot do without
 wanted=   # the tests make use of
@@ -21,7 +22,7 @@ has_cmake() { # at least 3.20; a shim without a program behind it does not count
 }
 has_libomp() { # of the clang that the tests use
     clang=$(command -v clang-14 || command -v clang) || return 1
-    [ -e "$($clang -print-file-name=libomp.so)" ]
+    echo '#include <omp.h>' | $clang -fopenmp -E - >/dev/null 2>&1
 }
 has_format() { # other versions format differently
     has clang-format-14 || clang-format --version 2>/dev/null | grep -q 'version 14\.'
@@ -36,36 +37,51 @@ missing() {
     has_cmake || need cmake
     has nm && has readelf && has objdump || want binutils
     has g++ || want g++
+    python3 -c 'import json, struct' 2>/dev/null || want python3
     has pkg-config || want pkg-config
     has clang-14 || has clang || want clang-14
     has_libomp || want libomp-14-dev
     has_format || want clang-format-14
 }
 
-install() { # packages; the wanted ones one by one, since a system may lack some
+log=${BUILD:-build}/setup.log # what apt has to say
+
+install() { # PACKAGE...
+    $sudo apt-get install -y -qq --no-install-recommends "$@" >>"$log" 2>&1
+}
+
+install_missing() {
     export DEBIAN_FRONTEND=noninteractive
-    $sudo apt-get update -qq >&2 || echo "setup: apt-get update failed; trying what is known" >&2
-    if [ -n "$needed" ]; then
-        $sudo apt-get install -y -qq --no-install-recommends $needed >&2
-    fi
-    if [ -n "$wanted" ]; then
-        $sudo apt-get install -y -qq --no-install-recommends $wanted >&2 ||
-            for package in $wanted; do
-                $sudo apt-get install -y -qq --no-install-recommends "$package" >&2 ||
-                    echo "setup: no package $package here; tests that use it are skipped" >&2
-            done
-    fi
+    mkdir -p "${log%/*}"
+    $sudo apt-get update -qq >"$log" 2>&1 || echo "setup: apt-get update failed; trying what is known" >&2
+    # shellcheck disable=SC2086
+    [ -z "$needed" ] || install $needed
+    # shellcheck disable=SC2086
+    [ -z "$wanted" ] || install $wanted || for package in $wanted; do
+        # One by one, since a system may lack some; another version is better than none.
+        install "$package" || install "$(echo "$package" | sed 's/-14//')" ||
+            echo "setup: no package $package here" >&2
+    done
 }
 
 missing
 [ -z "$needed$wanted" ] && exit 0
 
+# What apt could not give last time it will not give today: say so and go on.
+tried=${BUILD:-build}/setup-tried
+if [ -z "$needed" ] && [ "$(cat "$tried" 2>/dev/null)" = "$wanted" ]; then
+    echo "setup: not to be had here:$wanted; tests that use it are skipped (rm $tried: try again)" >&2
+    exit 0
+fi
+
 sudo=
 if has apt-get && { [ "$(id -u)" -eq 0 ] || { has sudo && sudo -n true 2>/dev/null; }; }; then
     [ "$(id -u)" -eq 0 ] || sudo="sudo -n --preserve-env=DEBIAN_FRONTEND"
     echo "setup: installing$needed$wanted" >&2
-    install
+    install_missing
     missing
+    [ -z "$wanted" ] || echo "$wanted" >"$tried"
+    [ -z "$needed" ] || tail -n 20 "$log" >&2
 else
     echo "setup: please run:  sudo apt-get install -y$needed$wanted" >&2
 fi

@@ -19,27 +19,26 @@ extern "C" {
 
 /* How to attend. Start from locus_config_init. */
 typedef struct locus_config {
-    uint32_t size;          /* sizeof(locus_config) as the caller compiled it             */
-    const char *scheme;     /* one of locus_scheme_at(i)->name                            */
-    locus_options options;  /* of that scheme                                             */
-    uint32_t heads;         /* H; needed by layers only                                   */
-    uint32_t causal;        /* 1: the query at position m sees keys n <= m                */
-    int64_t window_left;    /* keep n - m >= -window_left;  LOCUS_NO_WINDOW = no limit    */
-    int64_t window_right;   /* keep n - m <=  window_right; LOCUS_NO_WINDOW = no limit    */
-    uint32_t offset_given;  /* 1: query_offset holds; 0: it is Tk - Tq                    */
-    int64_t query_offset;   /* position of query row 0; key row 0 is position 0           */
-    uint32_t scale_given;   /* 1: scale holds; 0: the scheme's own                        */
-    double scale;           /* multiplies the content and position products               */
-    double dropout;         /* p in [0, 1): weights dropped, the rest divided by 1 - p    */
-    uint64_t dropout_seed;  /* of Philox4x32-10; see docs/formats.md                      */
-    uint32_t threads;       /* 0: what OpenMP offers                                      */
-    const char *isa;        /* ceiling: "generic", ...; NULL: the best of this CPU        */
+    uint32_t size;         /* sizeof(locus_config) as the caller compiled it             */
+    const char *scheme;    /* one of locus_scheme_at(i)->name                            */
+    locus_options options; /* of that scheme                                             */
+    uint32_t heads;        /* H; needed by layers only                                   */
+    uint32_t causal;       /* 1: the query at position m sees keys n <= m                */
+    int64_t window_left;   /* keep n - m >= -window_left;  LOCUS_NO_WINDOW = no limit    */
+    int64_t window_right;  /* keep n - m <=  window_right; LOCUS_NO_WINDOW = no limit    */
+    uint32_t offset_given; /* 1: query_offset holds; 0: it is Tk - Tq                    */
+    int64_t query_offset;  /* position of query row 0; key row 0 is position 0           */
+    uint32_t scale_given;  /* 1: scale holds; 0: the scheme's own                        */
+    double scale;          /* multiplies the content and position products               */
+    double dropout;        /* p in [0, 1): weights dropped, the rest divided by 1 - p    */
+    uint64_t dropout_seed; /* of Philox4x32-10; see docs/formats.md                      */
+    uint32_t threads;      /* 0: what OpenMP offers                                      */
+    const char *isa;       /* ceiling: "generic", ...; NULL: the best of this CPU        */
     const locus_allocator *allocator; /* NULL: malloc                                     */
 } locus_config;
 
 /* Defaults for `scheme`: everything visible, the scheme's own scale and options. */
-LOCUS_API LOCUS_MUST_CHECK locus_status locus_config_init(locus_config *config,
-                                                          const char *scheme);
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_config_init(locus_config *config, const char *scheme);
 
 typedef struct locus_plan locus_plan;
 
@@ -78,22 +77,18 @@ typedef struct locus_results {
 
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_forward(const locus_plan *plan,
                                                       const locus_tensors *in,
-                                                      const locus_results *results,
-                                                      void *workspace, size_t workspace_bytes,
-                                                      locus_error *error);
+                                                      const locus_results *results, void *workspace,
+                                                      size_t workspace_bytes, locus_error *error);
 
 /* Add to the gradients instead of overwriting them. */
 #define LOCUS_ACCUMULATE 1u
 
 /* Gradients of sum(out * dout). `results` are those of locus_forward on the same
  * `in`. Only tensors present in `grad` are computed; the rest cost nothing. */
-LOCUS_API LOCUS_MUST_CHECK locus_status locus_backward(const locus_plan *plan,
-                                                       const locus_tensors *in,
-                                                       const locus_results *results,
-                                                       const locus_tensor *dout,
-                                                       const locus_tensors *grad, uint32_t flags,
-                                                       void *workspace, size_t workspace_bytes,
-                                                       locus_error *error);
+LOCUS_API LOCUS_MUST_CHECK locus_status
+locus_backward(const locus_plan *plan, const locus_tensors *in, const locus_results *results,
+               const locus_tensor *dout, const locus_tensors *grad, uint32_t flags, void *workspace,
+               size_t workspace_bytes, locus_error *error);
 
 #ifdef __cplusplus
 }

@@ -32,16 +32,14 @@ LOCUS_API size_t locus_layer_forward_workspace(const locus_layer *layer);
 LOCUS_API size_t locus_layer_backward_workspace(const locus_layer *layer);
 
 /* out [B,T,E] with w_o, else [B,T,H*Dv]; lse [B,H,T]. */
-LOCUS_API LOCUS_MUST_CHECK locus_status
-locus_layer_forward(const locus_layer *layer, const locus_tensors *in,
-                    const locus_results *results, void *saved, size_t saved_bytes,
-                    void *workspace, size_t workspace_bytes, locus_error *error);
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_layer_forward(
+    const locus_layer *layer, const locus_tensors *in, const locus_results *results, void *saved,
+    size_t saved_bytes, void *workspace, size_t workspace_bytes, locus_error *error);
 
-LOCUS_API LOCUS_MUST_CHECK locus_status
-locus_layer_backward(const locus_layer *layer, const locus_tensors *in, const locus_tensor *dout,
-                     const locus_tensors *grad, uint32_t flags, const void *saved,
-                     size_t saved_bytes, void *workspace, size_t workspace_bytes,
-                     locus_error *error);
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_layer_backward(
+    const locus_layer *layer, const locus_tensors *in, const locus_tensor *dout,
+    const locus_tensors *grad, uint32_t flags, const void *saved, size_t saved_bytes,
+    void *workspace, size_t workspace_bytes, locus_error *error);
 
 #ifdef __cplusplus
 }

@@ -21,8 +21,7 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_oracle(uint32_t level, const locus
                                                      const locus_tensors *in,
                                                      const locus_results *results,
                                                      const locus_tensor *dout,
-                                                     const locus_tensors *grad,
-                                                     locus_error *error);
+                                                     const locus_tensors *grad, locus_error *error);
 
 #ifdef __cplusplus
 }

@@ -93,8 +93,8 @@ typedef struct locus_option_info {
 } locus_option_info;
 
 typedef struct locus_tensor_info {
-    const char *name; /* as in locus_tensors; NULL ends a list        */
-    const char *help; /* one line                                     */
+    const char *name;  /* as in locus_tensors; NULL ends a list        */
+    const char *help;  /* one line                                     */
     const char *shape; /* axes by name: "H R D"; ">=T": at least; "1|B": either */
     uint32_t levels;
     int required; /* 0: may be absent                             */
@@ -114,11 +114,17 @@ typedef struct locus_scheme_info {
 } locus_scheme_info;
 
 LOCUS_API size_t locus_scheme_count(void);
-LOCUS_API const locus_scheme_info *locus_scheme_at(size_t index);        /* NULL beyond the end */
+LOCUS_API const locus_scheme_info *locus_scheme_at(size_t index);       /* NULL beyond the end */
 LOCUS_API const locus_scheme_info *locus_scheme_find(const char *name); /* NULL: no such one   */
 
-/* A short name for one LOCUS_TERM_ bit ("content", "bias", ...), NULL for other values. */
+/* A short name for one LOCUS_TERM_ bit ("content", "bias", ...) and its formula in plain
+ * text ("c (q_m + u) . k_n"); NULL for other values. */
 LOCUS_API const char *locus_term_name(uint32_t term);
+LOCUS_API const char *locus_term_formula(uint32_t term);
+
+/* Tensors that calls of every scheme take beside the scheme's own: q, k, v, masks, x,
+ * projections, ... A list that ends with name = NULL. */
+LOCUS_API const locus_tensor_info *locus_common_tensors(void);
 
 /* Defaults of `scheme` (required options read as 0 until they are set). */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_options_init(locus_options *options,

@@ -53,19 +53,19 @@ typedef struct locus_tensors {
     locus_tensor key_mask;   /* [B,Tk] U8                                          */
     locus_tensor mask;       /* [B or 1, H or 1, Tq, Tk] U8                        */
     /* layer */
-    locus_tensor x;                  /* [B,T,E]                                    */
-    locus_tensor memory;             /* [B,M,E]   keys and values only             */
-    locus_tensor w_q, w_k, w_v;      /* [H*D,E]   stored [out,in]                  */
-    locus_tensor b_q, b_k, b_v;      /* [H*D]                                      */
-    locus_tensor w_o;                /* [E,H*D]                                    */
-    locus_tensor b_o;                /* [E]                                        */
-    locus_tensor pos;                /* [>=T,E]   learned, TUPE                    */
-    locus_tensor rel;                /* [2S,E]    DeBERTa                          */
-    locus_tensor w_r;                /* [H*D,E]   Transformer-XL                   */
-    locus_tensor w_pq, w_pk;         /* [H*D,E]   TUPE                             */
-    locus_tensor b_pq, b_pk;         /* [H*D]                                      */
-    locus_tensor w_rk, w_rq;         /* [H*D,E]   DeBERTa's own projections        */
-    locus_tensor b_rk, b_rq;         /* [H*D]                                      */
+    locus_tensor x;             /* [B,T,E]                                    */
+    locus_tensor memory;        /* [B,M,E]   keys and values only             */
+    locus_tensor w_q, w_k, w_v; /* [H*D,E]   stored [out,in]                  */
+    locus_tensor b_q, b_k, b_v; /* [H*D]                                      */
+    locus_tensor w_o;           /* [E,H*D]                                    */
+    locus_tensor b_o;           /* [E]                                        */
+    locus_tensor pos;           /* [>=T,E]   learned, TUPE                    */
+    locus_tensor rel;           /* [2S,E]    DeBERTa                          */
+    locus_tensor w_r;           /* [H*D,E]   Transformer-XL                   */
+    locus_tensor w_pq, w_pk;    /* [H*D,E]   TUPE                             */
+    locus_tensor b_pq, b_pk;    /* [H*D]                                      */
+    locus_tensor w_rk, w_rq;    /* [H*D,E]   DeBERTa's own projections        */
+    locus_tensor b_rk, b_rq;    /* [H*D]                                      */
 } locus_tensors;
 
 /* The same tensors by number, in the order of the struct: for code that walks

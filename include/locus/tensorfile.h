@@ -20,12 +20,12 @@ extern "C" {
 
 /* One tensor of an open file. Pointers live as long as the file is open. */
 typedef struct locus_file_tensor {
-    const char *name; /* UTF-8, NUL-terminated, unescaped; never use it as a path     */
-    const char *dtype;          /* "F32", "BF16", ... as the file spells it           */
-    uint32_t bits;              /* of one element                                     */
+    const char *name;  /* UTF-8, NUL-terminated, unescaped; never use it as a path     */
+    const char *dtype; /* "F32", "BF16", ... as the file spells it           */
+    uint32_t bits;     /* of one element                                     */
     uint32_t rank;
-    const uint64_t *shape;      /* rank numbers                                       */
-    uint64_t begin, end;        /* bytes, relative to the data section                */
+    const uint64_t *shape; /* rank numbers                                       */
+    uint64_t begin, end;   /* bytes, relative to the data section                */
 } locus_file_tensor;
 
 typedef struct locus_file locus_file;

@@ -44,9 +44,6 @@ LOCUS_INLINE int locus_dropout_keeps(uint64_t seed, uint32_t threshold, uint32_t
 }
 
 /* floor(p 2^32) for p in [0, 1). */
-LOCUS_INLINE uint32_t locus_dropout_threshold(double p)
-{
-    return (uint32_t)(p * 4294967296.0);
-}
+LOCUS_INLINE uint32_t locus_dropout_threshold(double p) { return (uint32_t)(p * 4294967296.0); }
 
 #endif

@@ -5,11 +5,10 @@
 
 /* In the order of the struct; the assertion below keeps the two in step. */
 static const char *const names[] = {
-    "q",    "k",      "v",          "rel_k",    "rel_q", "rel_v", "u",      "w",    "bias",
-    "pos_q", "pos_k", "cls",        "slopes",   "a",     "p",     "bias_dense", "key_mask", "mask",
-    "x",    "memory", "w_q",        "w_k",      "w_v",   "b_q",   "b_k",    "b_v",  "w_o",
-    "b_o",  "pos",    "rel",        "w_r",      "w_pq",  "w_pk",  "b_pq",   "b_pk", "w_rk",
-    "w_rq", "b_rk",   "b_rq",
+    "q",     "k",    "v",      "rel_k", "rel_q", "rel_v",      "u",        "w",    "bias", "pos_q",
+    "pos_k", "cls",  "slopes", "a",     "p",     "bias_dense", "key_mask", "mask", "x",    "memory",
+    "w_q",   "w_k",  "w_v",    "b_q",   "b_k",   "b_v",        "w_o",      "b_o",  "pos",  "rel",
+    "w_r",   "w_pq", "w_pk",   "b_pq",  "b_pk",  "w_rk",       "w_rq",     "b_rk", "b_rq",
 };
 _Static_assert(sizeof names / sizeof *names == LOCUS_TENSOR_COUNT, "one name per tensor");
 _Static_assert(sizeof(locus_tensors) % sizeof(locus_tensor) == 0, "tensors only");

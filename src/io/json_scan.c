@@ -19,7 +19,8 @@ enum {
     EXPECT_NOTHING, /* the value is complete */
 };
 
-enum { NO_BYTE = -1 }; /* the end of the text, or a read that failed (then status says so) */
+enum { ESCAPE_BYTES = 6 }; /* \uXXXX */
+enum { NO_BYTE = -1 };     /* the end of the text, or a read that failed (then status says so) */
 
 /* ---- the window ---- */
 
@@ -30,8 +31,7 @@ static int refill(locus_json *json)
     if (at >= json->source.end || json->status != LOCUS_OK) return 0;
     const uint64_t left = json->source.end - at;
     const size_t count = left < LOCUS_JSON_WINDOW ? (size_t)left : LOCUS_JSON_WINDOW;
-    json->status =
-        json->source.read(json->source.context, at, json->window, count, json->error);
+    json->status = json->source.read(json->source.context, at, json->window, count, json->error);
     if (json->status != LOCUS_OK) return 0;
     json->window_at = at;
     json->position = 0;
@@ -52,9 +52,20 @@ static uint64_t offset(const locus_json *json) { return json->window_at + json->
 static const char *byte_in_words(char out[16], int byte)
 {
     if (byte == NO_BYTE) return "the end of the header";
-    if (byte > 0x20 && byte < 0x7F) snprintf(out, 16, "'%c'", byte);
-    else snprintf(out, 16, "0x%02X", (unsigned)byte);
+    if (byte > 0x20 && byte < 0x7F)
+        snprintf(out, 16, "'%c'", byte);
+    else
+        snprintf(out, 16, "0x%02X", (unsigned)byte);
     return out;
+}
+
+static int refuse_at(locus_json *json, uint64_t at, const char *found, const char *expected,
+                     const char *rule)
+{
+    json->status =
+        locus_fail(json->error, LOCUS_ERR_FORMAT, "byte %" PRIu64 ": found %s, expected %s [%s]",
+                   at, found, expected, rule);
+    return 0;
 }
 
 /* The byte under the cursor is wrong. A read that failed has its own message. */
@@ -63,10 +74,7 @@ static int refuse(locus_json *json, const char *expected, const char *rule)
     char found[16];
     const int byte = peek(json);
     if (json->status != LOCUS_OK) return 0;
-    json->status =
-        locus_fail(json->error, LOCUS_ERR_FORMAT, "byte %" PRIu64 ": found %s, expected %s [%s]",
-                   offset(json), byte_in_words(found, byte), expected, rule);
-    return 0;
+    return refuse_at(json, offset(json), byte_in_words(found, byte), expected, rule);
 }
 
 static int no_memory(locus_json *json)
@@ -162,13 +170,15 @@ static int scan_unicode(locus_json *json)
     unsigned char utf8[4];
     if (!scan_hex(json, &code)) return 0;
     if (code >= 0xDC00 && code <= 0xDFFF)
-        return refuse(json, "no low surrogate without a high one before it", "S06");
+        return refuse_at(json, offset(json) - ESCAPE_BYTES, "a low surrogate",
+                         "a high surrogate before it", "S06");
     if (code >= 0xD800 && code <= 0xDBFF) {
         if (!take(json, '\\', "the low surrogate's \\u", "S06") ||
             !take(json, 'u', "the low surrogate's \\u", "S06") || !scan_hex(json, &low))
             return 0;
         if (low < 0xDC00 || low > 0xDFFF)
-            return refuse(json, "a low surrogate after the high one", "S06");
+            return refuse_at(json, offset(json) - ESCAPE_BYTES, "another character",
+                             "a low surrogate after the high one", "S06");
         code = 0x10000 + ((code - 0xD800) << 10 | (low - 0xDC00));
     }
     return append(json, utf8, locus_utf8_encode(utf8, code));
@@ -235,10 +245,14 @@ static int scan_string(locus_json *json)
             json->position++;
             return 1;
         }
-        if (byte == '\\') good = scan_escape(json);
-        else if (byte >= 0x80) good = scan_wide(json);
-        else if (byte >= 0x20) good = scan_run(json);
-        else refuse(json, byte == NO_BYTE ? "'\"'" : "no control byte in a string", "S07");
+        if (byte == '\\')
+            good = scan_escape(json);
+        else if (byte >= 0x80)
+            good = scan_wide(json);
+        else if (byte >= 0x20)
+            good = scan_run(json);
+        else
+            refuse(json, byte == NO_BYTE ? "'\"'" : "no control byte in a string", "S07");
         if (!good) return 0;
     }
 }
@@ -372,12 +386,18 @@ static int scan_value(locus_json *json, locus_json_token *token, int byte)
 {
     if (byte == '{' || byte == '[') return open_container(json, token, byte == '{');
     int good = 0;
-    if (byte == '"') good = scan_text(json, token, LOCUS_JSON_STRING);
-    else if (byte == '-' || is_digit(byte)) good = scan_number(json, token);
-    else if (byte == 't') good = scan_literal(json, token, LOCUS_JSON_TRUE, "true");
-    else if (byte == 'f') good = scan_literal(json, token, LOCUS_JSON_FALSE, "false");
-    else if (byte == 'n') good = scan_literal(json, token, LOCUS_JSON_NULL, "null");
-    else refuse(json, "a value", "S07");
+    if (byte == '"')
+        good = scan_text(json, token, LOCUS_JSON_STRING);
+    else if (byte == '-' || is_digit(byte))
+        good = scan_number(json, token);
+    else if (byte == 't')
+        good = scan_literal(json, token, LOCUS_JSON_TRUE, "true");
+    else if (byte == 'f')
+        good = scan_literal(json, token, LOCUS_JSON_FALSE, "false");
+    else if (byte == 'n')
+        good = scan_literal(json, token, LOCUS_JSON_NULL, "null");
+    else
+        refuse(json, "a value", "S07");
     if (good) after_value(json);
     return good;
 }

@@ -45,6 +45,8 @@ static const locus_tensor_info common[] = {
     LOCUS_TENSOR_END,
 };
 
+const locus_tensor_info *locus_common_tensors(void) { return common; }
+
 /* ---- dimensions ---- */
 
 static locus_status need_rank(const locus_tensor *t, const char *name, uint32_t rank,

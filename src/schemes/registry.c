@@ -37,23 +37,31 @@ const locus_scheme_info *locus_scheme_find(const char *name)
     return scheme != NULL ? &scheme->info : NULL;
 }
 
+static const struct {
+    uint32_t term;
+    const char *name, *formula;
+} terms[] = {
+    {LOCUS_TERM_CONTENT, "content", "c (q_m + u) . k_n"},
+    {LOCUS_TERM_CONTENT_POSITION, "content-position", "c (q_m + w) . RK[row(m - n)]"},
+    {LOCUS_TERM_POSITION_CONTENT, "position-content", "c RQ[row(m - n)] . k_n"},
+    {LOCUS_TERM_POSITION_POSITION, "position-position", "c pq_m . pk_n"},
+    {LOCUS_TERM_BIAS, "bias", "b_h[m - n]"},
+    {LOCUS_TERM_VALUE, "value", "out_m += a_mn RV[row(m - n)]"},
+    {LOCUS_TERM_ROTATION, "rotation", "q_m, k_n turned before q.k"},
+    {LOCUS_TERM_INPUT, "input", "x_i + p_i before the projections"},
+};
+
 const char *locus_term_name(uint32_t term)
 {
-    static const struct {
-        uint32_t term;
-        const char *name;
-    } terms[] = {
-        {LOCUS_TERM_CONTENT, "content"},
-        {LOCUS_TERM_CONTENT_POSITION, "content-position"},
-        {LOCUS_TERM_POSITION_CONTENT, "position-content"},
-        {LOCUS_TERM_POSITION_POSITION, "position-position"},
-        {LOCUS_TERM_BIAS, "bias"},
-        {LOCUS_TERM_VALUE, "value"},
-        {LOCUS_TERM_ROTATION, "rotation"},
-        {LOCUS_TERM_INPUT, "input"},
-    };
     for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
         if (terms[i].term == term) return terms[i].name;
+    return NULL;
+}
+
+const char *locus_term_formula(uint32_t term)
+{
+    for (size_t i = 0; i < sizeof terms / sizeof *terms; i++)
+        if (terms[i].term == term) return terms[i].formula;
     return NULL;
 }
 

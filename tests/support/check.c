@@ -35,9 +35,12 @@ static void end_case(void)
     }
     if (current.failures > MESSAGES_PER_CASE)
         printf("FAIL %s: %d more failures\n", current.name, current.failures - MESSAGES_PER_CASE);
-    if (current.failures > 0) failed++;
-    else if (current.skipped) skipped++;
-    else passed++;
+    if (current.failures > 0)
+        failed++;
+    else if (current.skipped)
+        skipped++;
+    else
+        passed++;
     fflush(stdout);
 }
 

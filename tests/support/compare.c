@@ -25,10 +25,7 @@ double comparison_scale_f32(const float *want, size_t count)
     return scale;
 }
 
-comparison comparison_start(double scale)
-{
-    return (comparison){.scale = scale, .at = SIZE_MAX};
-}
+comparison comparison_start(double scale) { return (comparison){.scale = scale, .at = SIZE_MAX}; }
 
 static double error_of(double got, double want, double scale)
 {

@@ -114,8 +114,8 @@ static void kinds(void)
         }
         const int64_t shape[2] = {2, 3}, turned[2] = {3, 2};
         locus_tensor got = {.data = strided, .rank = 2, .shape = {2, 3}, .stride = {6, 1}};
-        const locus_tensor want = {.data = wide, .dtype = LOCUS_F64, .rank = 2,
-                                   .shape = {2, 3}, .stride = {3, 1}};
+        const locus_tensor want = {
+            .data = wide, .dtype = LOCUS_F64, .rank = 2, .shape = {2, 3}, .stride = {3, 1}};
         comparison c = compare_tensors(&got, &want);
         char text[128];
         CHECK(comparison_passes(&c, 6, 0, text, sizeof text), "strided: %s", text);

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The arguments of one call against its layer: the tensors that it was made for, F32 in
+ * and out, outputs apart from everything else. */
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "layer/layer.h"
+
+/* ---- shapes, types, strides ---- */
+
+static int same_shape(const locus_tensor *a, const locus_tensor *b)
+{
+    if (a->rank != b->rank) return 0;
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (a->shape[i] != b->shape[i]) return 0;
+    return 1;
+}
+
+static int strides_fit(const locus_tensor *t)
+{
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->stride[i] < 0) return 0;
+    return t->dtype == LOCUS_U8 || t->shape[t->rank - 1] <= 1 || t->stride[t->rank - 1] == 1;
+}
+
+/* An output whose elements share memory would be written twice. */
+static int repeats_itself(const locus_tensor *t)
+{
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->shape[i] > 1 && t->stride[i] == 0) return locus_tensor_elements(t) > 0;
+    return 0;
+}
+
+static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted,
+                               const char *prefix, const char *name, locus_error *error)
+{
+    if (!same_shape(t, wanted))
+        return locus_fail(error, LOCUS_ERR_TENSOR,
+                          "tensor %s%s: found another shape than the layer was made for", prefix,
+                          name);
+    const locus_dtype dtype = wanted->dtype == LOCUS_U8 ? LOCUS_U8 : LOCUS_F32;
+    if (t->dtype != dtype)
+        return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s%s: found another type, expected %s",
+                          prefix, name, dtype == LOCUS_U8 ? "U8" : "F32");
+    if (!strides_fit(t))
+        return locus_fail(error, LOCUS_ERR_TENSOR,
+                          "tensor %s%s: found strides that are negative or not 1 on the last axis",
+                          prefix, name);
+    if (t->data == NULL && locus_tensor_elements(t) > 0)
+        return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s%s: found no data", prefix, name);
+    return LOCUS_OK;
+}
+
+static locus_status check_inputs(const locus_layer *layer, const locus_tensors *in,
+                                 locus_error *error)
+{
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(in, i);
+        const locus_tensor *wanted = locus_tensor_at_const(&layer->shapes, i);
+        if (!locus_present(t) && !locus_present(wanted)) continue;
+        LOCUS_TRY(check_view(t, wanted, "", locus_tensor_name(i), error));
+    }
+    return LOCUS_OK;
+}
+
+locus_tensor locus_layer_out_shape(const locus_layer *layer)
+{
+    const locus_call *call = &layer->call;
+    const int64_t width = locus_present(&layer->shapes.w_o) ? call->E : call->H * call->D;
+    return locus_view(NULL, LOCUS_F32, 3, (const int64_t[]){call->B, call->T, width});
+}
+
+/* ---- memory that must lie apart ---- */
+
+enum { MOST_VIEWS = LOCUS_TENSOR_COUNT + 4 };
+
+typedef struct view_list {
+    locus_tensor views[MOST_VIEWS];
+    const char *names[MOST_VIEWS];
+    const char *prefix; /* of the tensors: "" or "grad." */
+    size_t count;
+} view_list;
+
+static void list_view(view_list *list, const locus_tensor *t, const char *name)
+{
+    if (!locus_present(t) || list->count == MOST_VIEWS) return;
+    list->views[list->count] = *t;
+    list->names[list->count++] = name;
+}
+
+static void list_tensors(view_list *list, const locus_tensors *tensors)
+{
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++)
+        list_view(list, locus_tensor_at_const(tensors, i), locus_tensor_name(i));
+}
+
+static locus_status list_block(view_list *list, const void *memory, size_t bytes, size_t needed,
+                               const char *name, locus_error *error)
+{
+    if (bytes < needed)
+        return locus_fail(error, LOCUS_ERR_WORKSPACE, "%s: found %zu bytes, expected %zu", name,
+                          bytes, needed);
+    if (memory == NULL || (uintptr_t)memory % sizeof(double) != 0)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "%s: found %s, expected memory for doubles",
+                          name, memory == NULL ? "NULL" : "an odd address");
+    const locus_tensor block =
+        locus_view((void *)(uintptr_t)memory, LOCUS_U8, 1, (const int64_t[]){(int64_t)needed});
+    list_view(list, &block, name);
+    return LOCUS_OK;
+}
+
+static locus_status refuse_overlap(const view_list *outputs, size_t output, const view_list *others,
+                                   size_t other, locus_error *error)
+{
+    return locus_fail(error, LOCUS_ERR_OVERLAP, "output %s%s overlaps %s%s", outputs->prefix,
+                      outputs->names[output], others->prefix, others->names[other]);
+}
+
+static locus_status check_apart(const view_list *outputs, const view_list *inputs,
+                                locus_error *error)
+{
+    for (size_t i = 0; i < outputs->count; i++) {
+        const locus_tensor *t = &outputs->views[i];
+        if (repeats_itself(t)) return refuse_overlap(outputs, i, outputs, i, error);
+        for (size_t k = 0; k < inputs->count; k++)
+            if (locus_tensors_overlap(t, &inputs->views[k]))
+                return refuse_overlap(outputs, i, inputs, k, error);
+        for (size_t k = 0; k < i; k++)
+            if (locus_tensors_overlap(t, &outputs->views[k]))
+                return refuse_overlap(outputs, i, outputs, k, error);
+    }
+    return LOCUS_OK;
+}
+
+/* ---- the two calls ---- */
+
+locus_status locus_layer_check_forward(const locus_layer *layer, const locus_tensors *in,
+                                       const locus_results *results, void *saved,
+                                       size_t saved_bytes, void *workspace, size_t workspace_bytes,
+                                       locus_error *error)
+{
+    if (layer == NULL || in == NULL || results == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "layer: NULL argument");
+    const locus_call *call = &layer->call;
+    const locus_tensor out = locus_layer_out_shape(layer);
+    const locus_tensor lse =
+        locus_view(NULL, LOCUS_F32, 3, (const int64_t[]){call->B, call->H, call->T});
+    LOCUS_TRY(check_inputs(layer, in, error));
+    LOCUS_TRY(check_view(&results->out, &out, "", "out", error));
+    LOCUS_TRY(check_view(&results->lse, &lse, "", "lse", error));
+
+    view_list outputs = {.prefix = ""}, inputs = {.prefix = ""};
+    LOCUS_TRY(list_block(&outputs, saved, saved_bytes, layer->saved_bytes, "saved", error));
+    LOCUS_TRY(
+        list_block(&outputs, workspace, workspace_bytes, layer->forward_bytes, "workspace", error));
+    list_view(&outputs, &results->out, "out");
+    list_view(&outputs, &results->lse, "lse");
+    list_tensors(&inputs, in);
+    return check_apart(&outputs, &inputs, error);
+}
+
+static locus_status check_gradients(const locus_layer *layer, const locus_tensors *grad,
+                                    locus_error *error)
+{
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(grad, i);
+        const locus_tensor *wanted = locus_tensor_at_const(&layer->shapes, i);
+        const char *name = locus_tensor_name(i);
+        if (!locus_present(t)) continue;
+        if (!locus_present(wanted))
+            return locus_fail(error, LOCUS_ERR_TENSOR, "tensor grad.%s: found, but there is no %s",
+                              name, name);
+        if (wanted->dtype == LOCUS_U8)
+            return locus_fail(error, LOCUS_ERR_TENSOR, "tensor grad.%s: a mask has no gradient",
+                              name);
+        LOCUS_TRY(check_view(t, wanted, "grad.", name, error));
+    }
+    return LOCUS_OK;
+}
+
+locus_status locus_layer_check_backward(const locus_layer *layer, const locus_tensors *in,
+                                        const locus_tensor *dout, const locus_tensors *grad,
+                                        uint32_t flags, const void *saved, size_t saved_bytes,
+                                        void *workspace, size_t workspace_bytes, locus_error *error)
+{
+    if (layer == NULL || in == NULL || dout == NULL || grad == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "layer: NULL argument");
+    if ((flags & ~LOCUS_ACCUMULATE) != 0)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "flags: found 0x%x, expected 0 or 0x%x",
+                          (unsigned)flags, LOCUS_ACCUMULATE);
+    const locus_tensor out = locus_layer_out_shape(layer);
+    LOCUS_TRY(check_inputs(layer, in, error));
+    LOCUS_TRY(check_view(dout, &out, "", "dout", error));
+    LOCUS_TRY(check_gradients(layer, grad, error));
+
+    view_list outputs = {.prefix = "grad."}, inputs = {.prefix = ""};
+    LOCUS_TRY(list_block(&inputs, saved, saved_bytes, layer->saved_bytes, "saved", error));
+    list_tensors(&inputs, in);
+    list_view(&inputs, dout, "dout");
+    list_tensors(&outputs, grad);
+    LOCUS_TRY(check_apart(&outputs, &inputs, error));
+
+    /* The workspace, against all of them. */
+    view_list work = {.prefix = ""};
+    LOCUS_TRY(
+        list_block(&work, workspace, workspace_bytes, layer->backward_bytes, "workspace", error));
+    LOCUS_TRY(check_apart(&work, &inputs, error));
+    return check_apart(&work, &outputs, error);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_LAYER_LAYER_H
+#define LOCUS_LAYER_LAYER_H
+
+/* f(x, i), file by file:
+ *     plan.c      a layer is a resolved call, the plan of the attention inside, sizes
+ *     check.c     the tensors of one call against the layer
+ *     forward.c   positions, projections, tables, attention, output projection
+ *     backward.c  the same road reversed
+ * Projected rows are stored (B, T, H, D): a projection writes a matrix, attention reads
+ * a head of it as a strided view, nothing is copied. */
+
+#include <locus/layer.h>
+
+#include "nn/linear.h"
+#include "schemes/scheme.h"
+
+enum { LOCUS_LAYER_TABLES = 2 }; /* no scheme projects more */
+
+/* A table that this layer projects: rows [rows, H*D] = source W^T + b. */
+typedef struct layer_table {
+    size_t table, source, weight, bias; /* offsets into locus_tensors, as in locus_projection */
+    int64_t rows;
+    int shared; /* 1: weight and bias belong to a content projection */
+} layer_table;
+
+struct locus_layer {
+    const locus_allocator *allocator;
+    locus_call call;
+    locus_tensors shapes; /* of every call to come; data pointers are not read */
+    locus_plan *plan;
+    const locus_kernels *kernels;
+    uint32_t threads;
+    double x_scale;
+    layer_table tables[LOCUS_LAYER_TABLES];
+    size_t table_count;
+    float *sinusoid; /* [R, E], row r at distance delta_min + r; NULL: no such source */
+    size_t saved_bytes, forward_bytes, backward_bytes;
+};
+
+/* What attention sees of a layer: buffers of projected rows, or of their gradients. */
+typedef struct layer_rows {
+    float *q;                          /* [B, T, H*D]     */
+    float *k, *v;                      /* [B, M+T, H*D]   */
+    float *tables[LOCUS_LAYER_TABLES]; /* [rows, H*D]     */
+} layer_rows;
+
+typedef struct layer_saved {
+    float *input; /* [B, T, E]: x with positions; NULL: x itself */
+    layer_rows rows;
+    float *out; /* [B, T, H*D]: what attention gives, before w_o */
+    float *lse; /* [B, H, T]                                     */
+    size_t bytes;
+} layer_saved;
+
+typedef struct layer_forward {
+    void *linear; /* workspaces; used one after the other, so they share memory */
+    void *attention;
+    double *row; /* [threads, E]: positions of the row at work */
+    size_t bytes;
+} layer_forward;
+
+typedef struct layer_backward {
+    float *dinput; /* [B, T, E]; NULL: straight into the caller's grad.x    */
+    float *dout;   /* [B, T, H*D]; NULL: no w_o, the caller's dout is this  */
+    layer_rows rows;
+    void *linear;
+    void *attention;
+    size_t bytes;
+} layer_backward;
+
+/* Lay the memory of a pass out on `base`, or measure it (NULL). 0: a size does not fit. */
+int locus_layer_carve_saved(const locus_layer *layer, void *base, layer_saved *saved);
+int locus_layer_carve_forward(const locus_layer *layer, void *base, layer_forward *work);
+int locus_layer_carve_backward(const locus_layer *layer, void *base, layer_backward *work);
+
+/* The parts of `rows` that take part in a call. */
+enum { LAYER_Q = 1, LAYER_K = 2, LAYER_V = 4, LAYER_TABLE_0 = 8, LAYER_ALL = -1 };
+
+/* Tensors of the attention inside: those of `outer` that pass straight through, and
+ * views of `rows` where `parts` says so. */
+locus_tensors locus_layer_inner(const locus_layer *layer, const locus_tensors *outer,
+                                const layer_rows *rows, int parts);
+locus_results locus_layer_inner_results(const locus_layer *layer, const layer_saved *saved);
+
+/* The linear map of one projection. */
+locus_linear locus_layer_linear(const locus_layer *layer, const locus_tensors *in, size_t weight,
+                                size_t bias, void *workspace);
+
+/* Rows of a [B, T, E] or [R, E] tensor. */
+locus_rows locus_layer_tensor_rows(const locus_tensor *t);
+
+/* Rows first .. first + count - 1 of a buffer of [batches, rows, width]. */
+locus_rows locus_layer_buffer_rows(float *data, int64_t batches, int64_t rows, int64_t width,
+                                   int64_t first, int64_t count);
+
+/* x with positions where the scheme embeds them, else the caller's x. */
+locus_rows locus_layer_input(const locus_layer *layer, const locus_tensors *in,
+                             const layer_saved *saved);
+
+/* Where the rows of a table come from. */
+locus_rows locus_layer_source(const locus_layer *layer, const locus_tensors *in,
+                              const layer_table *table);
+
+/* out [B,T,E] or [B,T,H*D]; its shape alone. */
+locus_tensor locus_layer_out_shape(const locus_layer *layer);
+
+/* Everything about the arguments of one call. */
+locus_status locus_layer_check_forward(const locus_layer *layer, const locus_tensors *in,
+                                       const locus_results *results, void *saved,
+                                       size_t saved_bytes, void *workspace, size_t workspace_bytes,
+                                       locus_error *error);
+locus_status locus_layer_check_backward(const locus_layer *layer, const locus_tensors *in,
+                                        const locus_tensor *dout, const locus_tensors *grad,
+                                        uint32_t flags, const void *saved, size_t saved_bytes,
+                                        void *workspace, size_t workspace_bytes,
+                                        locus_error *error);
+
+#endif

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every golden case, within the tolerance that the manifest gives it; a sample takes the
+# first of every scheme.
+[ -f "$GOLDEN/manifest.json" ] || { echo "tests/golden is not there"; exit 77; }
+least=80
+[ "${LOCUS_TEST_SAMPLE:-0}" = 0 ] || least=14
+ran=0
+for file in "$GOLDEN"/*/*.safetensors; do
+    name=${file#"$GOLDEN"/}
+    [ "${name%%/*}" != tables ] || continue
+    [ $least -eq 80 ] || [ "${name%%/*}" != "${scheme-}" ] || continue
+    scheme=${name%%/*}
+    tolerance=
+    ! grep -q "\"$name\"" "$GOLDEN/manifest.json" || tolerance='--tolerance 1e-4'
+    "$LOCUS" attend "$file" --check $tolerance >report 2>&1 || {
+        echo "$name: exit $?"
+        grep -v ' ok$' report
+    }
+    ran=$((ran + 1))
+done
+[ $ran -ge $least ] || echo "only $ran files"

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+. "$SUPPORT/lib.sh"
+need python3
+"$LOCUS" demo --json >demo.json
+echo "exit $?"
+python3 - <<'END'
+import json
+demo = json.load(open("demo.json"))
+for s in demo["schemes"]:
+    if not s["passed"] or s["output_error"] > 5e-6 or s["gradient_error"] > 2e-5:
+        print(s["name"], s["output_error"], s["gradient_error"])
+    assert s["forward_against_plain"] > 0 and s["both_seconds"] > s["forward_seconds"] > 0
+print(" ".join(demo["sentence"]))
+for s in demo["schemes"]:
+    print(s["name"], s["level"], s["parameters"])
+END

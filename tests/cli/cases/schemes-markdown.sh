@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: Apache-2.0
+# Every scheme has a section, and a link to it.
+"$LOCUS" schemes --markdown >doc.md
+head -n 3 doc.md
+grep -c '^## ' doc.md
+"$LOCUS" schemes --json | sed -n 's/^    "name": "\(.*\)",$/\1/p' | while read -r name; do
+    grep -q "^## $name\$" doc.md || echo "no section: $name"
+    grep -q "^| \[$name\](#$name) |" doc.md || echo "no row: $name"
+done
+"$LOCUS" schemes alibi --markdown

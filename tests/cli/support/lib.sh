@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# For the cases: . "$SUPPORT/lib.sh"
+
+# Run the program and print its exit code after its output.
+try() {
+    "$LOCUS" "$@"
+    echo "exit $?"
+}
+
+# Only the exit code and the messages.
+quiet() {
+    "$LOCUS" "$@" >/dev/null
+    echo "exit $?"
+}
+
+# A golden file, copied here so that messages hold no path of this machine.
+golden() {
+    cp "$GOLDEN/$1" "${2:-case.safetensors}" || exit 1
+}
+
+need() {
+    command -v "$1" >/dev/null || {
+        echo "$1 is not installed"
+        exit 77
+    }
+}
+
+# There must be no such file.
+absent() {
+    for file in "$@"; do
+        [ ! -e "$file" ] || echo "left behind: $file"
+    done
+}

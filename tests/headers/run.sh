@@ -1,0 +1,38 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Each public header compiles alone, twice in a row, as C11 and as C++17.
+. "$(dirname "$0")/../support/check.sh"
+
+warnings="-Wall -Wextra -Wpedantic -Wshadow -Wundef -Werror"
+
+alone() { # COMPILER STANDARD EXTENSION HEADER
+    printf '#include <locus/%s>\n#include <locus/%s>\nint unused_here;\n' "$4" "$4" >"$SCRATCH/alone.$3"
+    "$1" "-std=$2" $warnings -Iinclude -fsyntax-only "$SCRATCH/alone.$3"
+}
+
+for path in include/locus/*.h; do
+    header=${path##*/}
+    begin "headers/$header/c11"
+    check "compiles alone as C11" alone "${CC:-cc}" c11 c "$header"
+    begin "headers/$header/c++17"
+    if command -v "${CXX:-g++}" >/dev/null; then
+        check "compiles alone as C++17" alone "${CXX:-g++}" c++17 cpp "$header"
+    else
+        skip "no C++ compiler"
+    fi
+done
+
+begin headers/all-are-in-locus.h
+for path in include/locus/*.h; do
+    header=${path##*/}
+    [ "$header" = locus.h ] ||
+        check "locus.h lacks $header" grep -q "^#include <locus/$header>" include/locus/locus.h
+done
+
+begin headers/a-broken-header-is-noticed
+mkdir -p "$SCRATCH/bad/locus"
+printf '#ifndef X\n#define X\nsize_t broken(void);\n#endif\n' >"$SCRATCH/bad/locus/broken.h"
+broken() { printf '#include <locus/broken.h>\n' >"$SCRATCH/b.c"; "${CC:-cc}" -std=c11 $warnings "-I$SCRATCH/bad" -fsyntax-only "$SCRATCH/b.c"; }
+refuse "a header that needs another one must not pass" broken
+
+finish headers

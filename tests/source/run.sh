@@ -1,0 +1,100 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The rules of the source tree, and that a breach of each is caught.
+. "$(dirname "$0")/../support/check.sh"
+
+begin source/layers
+check "includes point down" tools/check-layers
+
+planted() { # FILE TEXT: a small tree with one extra line in one file
+    rm -rf "$SCRATCH/tree"
+    for folder in core schemes kernels attention layer ref nn io case; do
+        mkdir -p "$SCRATCH/tree/src/$folder"
+        printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <locus/status.h>\n#include "core/size.h"\n' \
+            >"$SCRATCH/tree/src/$folder/file.c"
+    done
+    mkdir -p "$SCRATCH/tree/cli" "$SCRATCH/tree/include/locus"
+    printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <locus/locus.h>\n#include "cli.h"\n' \
+        >"$SCRATCH/tree/cli/file.c"
+    printf '# SPDX-License-Identifier: Apache-2.0\n' >"$SCRATCH/tree/CMakeLists.txt"
+    [ -z "$1" ] || printf "$2" >>"$SCRATCH/tree/$1"
+}
+
+begin source/layers-planted
+planted ""
+check "the small tree is clean" tools/check-layers "$SCRATCH/tree"
+upward() { # FILE INCLUDE
+    planted "$1" "#include $2\n"
+    refuse "$1 including $2 must be caught" tools/check-layers "$SCRATCH/tree"
+}
+upward src/core/file.c '"schemes/scheme.h"'
+upward src/core/file.c '<locus/attention.h>'
+upward src/schemes/file.c '"kernels/kernels.h"'
+upward src/kernels/file.c '"schemes/scheme.h"'
+upward src/kernels/file.c '<locus/scheme.h>'
+upward src/attention/file.c '"nn/linear.h"'
+upward src/ref/file.c '"kernels/kernels.h"'
+upward src/ref/file.c '"attention/plan.h"'
+upward src/nn/file.c '"schemes/scheme.h"'
+upward src/layer/file.c '"attention/plan.h"'
+upward src/io/file.c '"schemes/scheme.h"'
+upward src/case/file.c '"io/reader.h"'
+upward src/io/file.c '<omp.h>'
+upward src/schemes/file.c '<immintrin.h>'
+upward src/core/file.c '"size.h"'
+upward cli/file.c '"core/size.h"'
+upward cli/file.c '"../src/core/size.h"'
+mkdir -p "$SCRATCH/tree/src/stray" && cp "$SCRATCH/tree/src/core/file.c" "$SCRATCH/tree/src/stray/"
+refuse "an unknown layer must be caught" tools/check-layers "$SCRATCH/tree"
+mkdir -p "$SCRATCH/nothing"
+refuse "an empty tree must not pass" tools/check-layers "$SCRATCH/nothing"
+
+begin source/rules
+check "patterns" tools/check-source
+
+begin source/rules-planted
+planted ""
+check "the small tree is clean" tools/check-source "$SCRATCH/tree"
+breach() { # FILE TEXT
+    planted "$1" "$2"
+    refuse "'$2' in $1 must be caught" tools/check-source "$SCRATCH/tree"
+}
+breach src/core/file.c 'void f(void) { exit(1); }\n'
+breach src/core/file.c 'void f(void) { abort (); }\n'
+breach src/io/file.c 'void f(void) { printf("x"); }\n'
+breach src/io/file.c 'FILE *f = stderr;\n'
+breach src/nn/file.c 'void f(void) { assert(0); }\n'
+breach src/ref/file.c 'void *f(void) { return malloc(1); }\n'
+breach cli/file.c 'void f(char *s) { strcpy(s, "x"); }\n'
+breach cli/file.c 'int f(char *s) { return atoi(s); }\n'
+breach cli/file.c 'int f(void);\t\n'
+breach cli/file.c 'int f(void);  \n'
+breach cli/file.c 'int f(void);\r\n'
+breach cli/file.c 'int no_newline;'
+breach CMakeLists.txt 'add_compile_options(-ffast-math)\n'
+breach CMakeLists.txt 'add_compile_options(-march=native)\n'
+breach src/kernels/file.c '#pragma GCC optimize ("O3")\n'
+planted "" && printf 'int f(void);\n' >"$SCRATCH/tree/src/core/file.c"
+refuse "a file without an SPDX line must be caught" tools/check-source "$SCRATCH/tree"
+planted ""
+printf 'static const char text[] = "snprintf(x)"; _Static_assert(1, "x"); void my_free(void *p);\n' \
+    >>"$SCRATCH/tree/src/core/file.c"
+check "near misses pass" tools/check-source "$SCRATCH/tree"
+
+begin source/format
+tools/format.sh --check >"$SCRATCH/format" 2>&1
+case $? in
+77) skip "clang-format 14 is not installed" ;;
+*) check "make format would change" empty "$SCRATCH/format" ;;
+esac
+
+begin source/scripts
+for script in tests/run.sh tests/*/run.sh tools/*.sh tools/check-* .ci/run; do
+    check "$script is executable" test -x "$script"
+    case $(head -n 1 "$script") in
+    *bash*) check "$script parses" bash -n "$script" ;;
+    *) check "$script parses" sh -n "$script" ;;
+    esac
+done
+
+finish source

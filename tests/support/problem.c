@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/problem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <locus/layer.h>
+#include <locus/oracle.h>
+
+enum { ALIGNMENT = 64 };
+
+static void nonsense(const test_problem *p, const char *what, const char *text)
+{
+    fprintf(stderr, "test problem %s (%s): %s %s\n", p->spec.scheme,
+            p->spec.settings != NULL ? p->spec.settings : "", what, text);
+    exit(2);
+}
+
+/* ---- memory ---- */
+
+static void *take(test_problem *p, size_t bytes)
+{
+    const size_t padded = (bytes + 2 * ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    char *block = aligned_alloc(ALIGNMENT, padded);
+    if (block == NULL) nonsense(p, "no memory for", "a tensor");
+    memset(block, 0, padded);
+    *(void **)(void *)block = p->newest;
+    p->newest = block;
+    return block + ALIGNMENT;
+}
+
+void test_problem_free(test_problem *problem)
+{
+    if (problem == NULL) return;
+    for (void *block = problem->newest; block != NULL;) {
+        void *next = *(void **)block;
+        free(block);
+        block = next;
+    }
+    free(problem);
+}
+
+/* ---- values ---- */
+
+double test_uniform(uint64_t stream, uint64_t index)
+{
+    /* splitmix64 */
+    uint64_t z = stream * 0x9E3779B97F4A7C15u + (index + 1) * 0xD1342543DE82EF95u;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    z ^= z >> 31;
+    return (double)(z >> 11) * 0x1p-53;
+}
+
+double test_value(const locus_tensor *tensor, int64_t index)
+{
+    return tensor->dtype == LOCUS_F64 ? ((const double *)tensor->data)[index]
+                                      : (double)((const float *)tensor->data)[index];
+}
+
+void test_set_value(const locus_tensor *tensor, int64_t index, double value)
+{
+    if (tensor->dtype == LOCUS_F64)
+        ((double *)tensor->data)[index] = value;
+    else
+        ((float *)tensor->data)[index] = (float)value;
+}
+
+/* The range of values that makes sense for a tensor. */
+static void range_of(const test_problem *p, const char *name, double *low, double *high)
+{
+    const int is_weight = name[0] == 'w' && name[1] == '_';
+    const double weight = p->spec.E > 0 ? 1.7 / sqrt((double)p->spec.E) : 1.0;
+    *low = is_weight ? -weight : -1.5;
+    *high = is_weight ? weight : 1.5;
+    if (strcmp(name, "slopes") == 0) *low = 0.05, *high = 0.5;
+    if (strcmp(name, "a") == 0) *low = 0.2, *high = 1.2;
+    if (strcmp(name, "p") == 0) *low = 0.2, *high = 1.4;
+}
+
+static void fill(test_problem *p, size_t index, const char *name, const locus_tensor *t)
+{
+    double low, high;
+    range_of(p, name, &low, &high);
+    const int64_t elements = locus_tensor_elements(t);
+    for (int64_t i = 0; i < elements; i++) {
+        const double u = test_uniform(p->spec.seed * 64 + index, (uint64_t)i);
+        test_set_value(t, i, (double)(float)(low + (high - low) * u));
+    }
+}
+
+/* About a quarter of the pairs are masked. Row 0 of `mask` sees nothing. */
+static void fill_mask(const test_problem *p, size_t index, const char *name, const locus_tensor *t)
+{
+    const int64_t elements = locus_tensor_elements(t), Tk = p->spec.Tk, Tq = p->spec.Tq;
+    for (int64_t i = 0; i < elements; i++) {
+        const int dead_row = strcmp(name, "mask") == 0 && Tk > 0 && i / Tk % Tq == 0;
+        const double u = test_uniform(p->spec.seed * 64 + index, (uint64_t)i);
+        ((uint8_t *)t->data)[i] = (uint8_t)(!dead_row && u < 0.75);
+    }
+}
+
+/* ---- settings ---- */
+
+static const char *const config_keys[] = {"causal", "window_left", "window_right", "query_offset",
+                                          "scale",  "dropout",     "dropout_seed"};
+
+static int set_config(locus_config *c, const char *key, const char *value)
+{
+    size_t which = 0;
+    while (which < 7 && strcmp(config_keys[which], key) != 0) which++;
+    switch (which) {
+    case 0: c->causal = (uint32_t)strtoul(value, NULL, 10); return 1;
+    case 1: c->window_left = strtoll(value, NULL, 10); return 1;
+    case 2: c->window_right = strtoll(value, NULL, 10); return 1;
+    case 3:
+        c->offset_given = 1;
+        c->query_offset = strtoll(value, NULL, 10);
+        return 1;
+    case 4:
+        c->scale_given = 1;
+        c->scale = strtod(value, NULL);
+        return 1;
+    case 5: c->dropout = strtod(value, NULL); return 1;
+    case 6: c->dropout_seed = strtoull(value, NULL, 10); return 1;
+    default: return 0;
+    }
+}
+
+static void read_settings(test_problem *p)
+{
+    const char *text = p->spec.settings != NULL ? p->spec.settings : "";
+    while (*text != '\0') {
+        char key[32], value[32];
+        int used = 0;
+        locus_error error;
+        if (sscanf(text, " %31[a-z_0-9]=%31[^ ] %n", key, value, &used) != 2)
+            nonsense(p, "can not read", text);
+        if (!set_config(&p->config, key, value) &&
+            locus_options_set(&p->config.options, p->spec.scheme, p->spec.level, key, value,
+                              &error) != LOCUS_OK)
+            nonsense(p, "option", error.text);
+        text += used;
+    }
+}
+
+/* ---- shapes ---- */
+
+static int64_t offset_of(const test_problem *p)
+{
+    return p->config.offset_given ? p->config.query_offset : p->spec.Tk - p->spec.Tq;
+}
+
+/* The farthest distance of any pair, or spec.reach. */
+static int64_t reach_of(const test_problem *p)
+{
+    if (p->spec.reach > 0) return p->spec.reach;
+    const int64_t first = llabs(offset_of(p) - (p->spec.Tk - 1));
+    const int64_t last = llabs(offset_of(p) + p->spec.Tq - 1);
+    return first > last ? first : last;
+}
+
+/* Rows of the relative tables. Also fixes delta_min, which goes with them. */
+static int64_t rows_of(test_problem *p)
+{
+    locus_options *o = &p->config.options;
+    if (strcmp(p->spec.scheme, "shaw") == 0) return o->clip_left + o->clip_right + 1;
+    if (strcmp(p->spec.scheme, "deberta") == 0) return 2 * o->span;
+    if (strcmp(p->spec.scheme, "transformer_xl") == 0) o->delta_min = -reach_of(p);
+    return 2 * reach_of(p) + 1;
+}
+
+static int64_t extent(test_problem *p, const char *token, size_t length)
+{
+    const test_spec *s = &p->spec;
+    const int64_t positions = reach_of(p) + 1 > s->Tk ? reach_of(p) + 1 : s->Tk;
+    const struct {
+        const char *token;
+        int64_t value;
+    } known[] = {
+        {"B", s->B},
+        {"H", s->H},
+        {"Hk", s->Hk},
+        {"Tq", s->Tq},
+        {"Tk", s->Tk},
+        {"D", s->D},
+        {"Dv", s->Dv},
+        {"E", s->E},
+        {"T", s->Tq},
+        {"2", 2},
+        {"M", s->Tk - s->Tq},
+        {"HD", s->H * s->D},
+        {"R", rows_of(p)},
+        {">=T", positions + 1},
+        {"buckets", p->config.options.buckets},
+        {"1|B", s->B},
+        {"1|H", s->H},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strlen(known[i].token) == length && memcmp(known[i].token, token, length) == 0)
+            return known[i].value;
+    nonsense(p, "unknown axis", token);
+    return 0;
+}
+
+/* ---- lists of words ---- */
+
+/* The text after word `name` in "a b:11 c" (":11 c"), or NULL. */
+static const char *find_word(const char *list, const char *name)
+{
+    const size_t length = strlen(name);
+    for (const char *at = list; at != NULL && *at != '\0';) {
+        const size_t word = strcspn(at, " :");
+        if (word == length && memcmp(at, name, length) == 0) return at + word;
+        at += strcspn(at, " ");
+        at += strspn(at, " ");
+    }
+    return NULL;
+}
+
+/* ---- building ---- */
+
+static void make_pair(test_problem *p, locus_tensor *wide, locus_tensor *narrow, uint32_t rank,
+                      const int64_t *shape)
+{
+    const locus_tensor view = locus_view(NULL, LOCUS_F64, rank, shape);
+    const size_t elements = (size_t)locus_tensor_elements(&view);
+    *wide = locus_view(take(p, elements * sizeof(double)), LOCUS_F64, rank, shape);
+    *narrow = locus_view(take(p, elements * sizeof(float)), LOCUS_F32, rank, shape);
+}
+
+static void make_tensor(test_problem *p, const locus_tensor_info *info, const char *choice)
+{
+    const size_t index = (size_t)locus_tensor_index(info->name);
+    locus_tensor *wide = locus_tensor_at(&p->in[TEST_ORACLE], index);
+    locus_tensor *narrow = locus_tensor_at(&p->in[TEST_FLOAT], index);
+    int64_t shape[LOCUS_MAX_RANK];
+    uint32_t rank = 0;
+    for (const char *token = info->shape; *token != '\0'; rank++) {
+        const size_t length = strcspn(token, " ");
+        shape[rank] = extent(p, token, length);
+        if (choice != NULL && choice[0] == ':' && rank < 2 && choice[1 + rank] == '1')
+            shape[rank] = 1;
+        token += length + (token[length] == ' ');
+    }
+    if (strcmp(info->name, "mask") == 0 || strcmp(info->name, "key_mask") == 0) {
+        const locus_tensor view = locus_view(NULL, LOCUS_U8, rank, shape);
+        *wide = *narrow =
+            locus_view(take(p, (size_t)locus_tensor_elements(&view)), LOCUS_U8, rank, shape);
+        fill_mask(p, index, info->name, wide);
+        return;
+    }
+    make_pair(p, wide, narrow, rank, shape);
+    fill(p, index, info->name, wide);
+    make_pair(p, locus_tensor_at(&p->grad[TEST_ORACLE], index),
+              locus_tensor_at(&p->grad[TEST_FLOAT], index), rank, shape);
+}
+
+/* Tensors that every scheme takes; the extra ones only when asked for. */
+static const locus_tensor_info common[] = {
+    {.name = "q", .shape = "B H Tq D", .levels = LOCUS_ATTEND, .required = 1},
+    {.name = "k", .shape = "B Hk Tk D", .levels = LOCUS_ATTEND, .required = 1},
+    {.name = "v", .shape = "B Hk Tk Dv", .levels = LOCUS_ATTEND, .required = 1},
+    {.name = "x", .shape = "B T E", .levels = LOCUS_LAYER, .required = 1},
+    {.name = "w_q", .shape = "HD E", .levels = LOCUS_LAYER, .required = 1},
+    {.name = "w_k", .shape = "HD E", .levels = LOCUS_LAYER, .required = 1},
+    {.name = "w_v", .shape = "HD E", .levels = LOCUS_LAYER, .required = 1},
+    {.name = "w_o", .shape = "E HD", .levels = LOCUS_LAYER},
+    {.name = "b_q", .shape = "HD", .levels = LOCUS_LAYER},
+    {.name = "b_k", .shape = "HD", .levels = LOCUS_LAYER},
+    {.name = "b_v", .shape = "HD", .levels = LOCUS_LAYER},
+    {.name = "b_o", .shape = "E", .levels = LOCUS_LAYER},
+    {.name = NULL},
+};
+static const locus_tensor_info extra[] = {
+    {.name = "bias_dense", .shape = "1|B 1|H Tq Tk", .levels = LOCUS_ATTEND | LOCUS_LAYER},
+    {.name = "key_mask", .shape = "B Tk", .levels = LOCUS_ATTEND | LOCUS_LAYER},
+    {.name = "mask", .shape = "1|B 1|H Tq Tk", .levels = LOCUS_ATTEND | LOCUS_LAYER},
+    {.name = "memory", .shape = "B M E", .levels = LOCUS_LAYER},
+    {.name = NULL},
+};
+
+static void make_list(test_problem *p, const locus_tensor_info *list)
+{
+    for (; list->name != NULL; list++)
+        if ((list->levels & p->spec.level) != 0 &&
+            (list->required || find_word(p->spec.without, list->name) == NULL))
+            make_tensor(p, list, NULL);
+}
+
+static void make_extra(test_problem *p)
+{
+    for (const locus_tensor_info *info = extra; info->name != NULL; info++) {
+        if ((info->levels & p->spec.level) == 0) continue;
+        const char *choice = find_word(p->spec.with, info->name);
+        const int is_memory = strcmp(info->name, "memory") == 0;
+        if (is_memory ? p->spec.Tk > p->spec.Tq : choice != NULL) make_tensor(p, info, choice);
+    }
+}
+
+static void make_results(test_problem *p)
+{
+    const test_spec *s = &p->spec;
+    const int64_t width = p->in[0].w_o.rank != 0 ? s->E : s->H * s->D;
+    const int64_t attend[] = {s->B, s->H, s->Tq, s->Dv}, layer[] = {s->B, s->Tq, width};
+    const int is_layer = s->level == LOCUS_LAYER;
+    const uint32_t rank = is_layer ? 3 : 4;
+    const int64_t *shape = is_layer ? layer : attend;
+    make_pair(p, &p->results[0].out, &p->results[1].out, rank, shape);
+    make_pair(p, &p->results[0].lse, &p->results[1].lse, 3, attend);
+    make_pair(p, &p->dout[0], &p->dout[1], rank, shape);
+    fill(p, LOCUS_TENSOR_COUNT, "dout", &p->dout[0]);
+}
+
+static void describe(test_problem *p)
+{
+    const test_spec *s = &p->spec;
+    int used = snprintf(p->shape, sizeof p->shape, "B%" PRId64 "H%" PRId64, s->B, s->H);
+    const struct {
+        int shown;
+        const char *mark;
+        int64_t value;
+    } parts[] = {
+        {s->Hk != s->H, "k", s->Hk},  {1, "T", s->Tq},
+        {s->Tk != s->Tq, "x", s->Tk}, {1, "D", s->D},
+        {s->Dv != s->D, "v", s->Dv},  {s->E != 0, "E", s->E},
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].shown)
+            used += snprintf(p->shape + used, sizeof p->shape - (size_t)used, "%s%" PRId64,
+                             parts[i].mark, parts[i].value);
+}
+
+test_problem *test_problem_new(const test_spec *spec)
+{
+    test_problem *p = calloc(1, sizeof *p);
+    if (p == NULL) exit(2);
+    p->spec = *spec;
+    if (p->spec.Hk == 0) p->spec.Hk = p->spec.H;
+    if (p->spec.Dv == 0) p->spec.Dv = p->spec.D;
+    if (locus_config_init(&p->config, spec->scheme) != LOCUS_OK)
+        nonsense(p, "no scheme", spec->scheme);
+    p->config.heads = (uint32_t)spec->H;
+    p->config.threads = 1;
+    read_settings(p);
+    make_list(p, common);
+    make_list(p, locus_scheme_find(spec->scheme)->tensors);
+    make_extra(p);
+    make_results(p);
+    describe(p);
+    test_problem_sync(p);
+    return p;
+}
+
+static void sync_tensor(const locus_tensor *wide, const locus_tensor *narrow)
+{
+    const int64_t elements = wide->dtype == LOCUS_U8 ? 0 : locus_tensor_elements(wide);
+    for (int64_t i = 0; i < elements; i++) {
+        test_set_value(narrow, i, test_value(wide, i));
+        test_set_value(wide, i, test_value(narrow, i));
+    }
+}
+
+void test_problem_sync(test_problem *problem)
+{
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++)
+        sync_tensor(locus_tensor_at_const(&problem->in[0], i),
+                    locus_tensor_at_const(&problem->in[1], i));
+    sync_tensor(&problem->dout[0], &problem->dout[1]);
+}
+
+/* ---- running ---- */
+
+static void poison(const locus_tensor *t)
+{
+    const int64_t elements = locus_tensor_elements(t);
+    for (int64_t i = 0; i < elements; i++) test_set_value(t, i, (double)NAN);
+}
+
+static locus_status run_attend(test_problem *p, int gradients, locus_error *error)
+{
+    locus_plan *plan = NULL;
+    locus_status status = locus_plan_new(&plan, &p->config, &p->in[1], error);
+    if (status != LOCUS_OK) return status;
+    const size_t forward = locus_forward_workspace(plan);
+    const size_t backward = gradients ? locus_backward_workspace(plan) : 0;
+    void *workspace =
+        aligned_alloc(ALIGNMENT, ((forward > backward ? forward : backward) + ALIGNMENT) /
+                                     ALIGNMENT * ALIGNMENT);
+    if (workspace == NULL) nonsense(p, "no memory for", "a workspace");
+    status = locus_forward(plan, &p->in[1], &p->results[1], workspace, forward, error);
+    if (status == LOCUS_OK && gradients)
+        status = locus_backward(plan, &p->in[1], &p->results[1], &p->dout[1], &p->grad[1], 0,
+                                workspace, backward, error);
+    free(workspace);
+    locus_plan_free(plan);
+    return status;
+}
+
+static locus_status run_layer(test_problem *p, int gradients, locus_error *error)
+{
+    locus_layer *layer = NULL;
+    locus_status status = locus_layer_new(&layer, &p->config, &p->in[1], error);
+    if (status != LOCUS_OK) return status;
+    const size_t forward = locus_layer_forward_workspace(layer);
+    const size_t backward = locus_layer_backward_workspace(layer);
+    const size_t kept = locus_layer_saved_bytes(layer);
+    const size_t most = forward > backward ? forward : backward;
+    void *workspace = aligned_alloc(ALIGNMENT, (most + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+    void *saved = aligned_alloc(ALIGNMENT, (kept + ALIGNMENT) / ALIGNMENT * ALIGNMENT);
+    if (workspace == NULL || saved == NULL) nonsense(p, "no memory for", "a workspace");
+    status = locus_layer_forward(layer, &p->in[1], &p->results[1], saved, kept, workspace, forward,
+                                 error);
+    if (status == LOCUS_OK && gradients)
+        status = locus_layer_backward(layer, &p->in[1], &p->dout[1], &p->grad[1], 0, saved, kept,
+                                      workspace, backward, error);
+    free(saved);
+    free(workspace);
+    locus_layer_free(layer);
+    return status;
+}
+
+locus_status test_problem_run(test_problem *problem, int path, int gradients, locus_error *error)
+{
+    test_problem *p = problem;
+    poison(&p->results[path].out);
+    poison(&p->results[path].lse);
+    for (size_t i = 0; gradients && i < LOCUS_TENSOR_COUNT; i++)
+        poison(locus_tensor_at_const(&p->grad[path], i));
+    if (path == TEST_ORACLE)
+        return locus_oracle(p->spec.level, &p->config, &p->in[0], &p->results[0],
+                            gradients ? &p->dout[0] : NULL, gradients ? &p->grad[0] : NULL, error);
+    return p->spec.level == LOCUS_LAYER ? run_layer(p, gradients, error)
+                                        : run_attend(p, gradients, error);
+}
+
+const char *test_path_name(int path) { return path == TEST_ORACLE ? "oracle" : "float"; }
+
+double test_problem_loss(const test_problem *problem)
+{
+    const locus_tensor *out = &problem->results[0].out;
+    const int64_t elements = locus_tensor_elements(out);
+    double loss = 0.0;
+    for (int64_t i = 0; i < elements; i++)
+        loss += test_value(out, i) * test_value(&problem->dout[0], i);
+    return loss;
+}
