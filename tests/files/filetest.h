@@ -3,7 +3,8 @@
 #define LOCUS_TESTS_FILETEST_H
 
 /* Making bad files and holding the reader to its verdict. Every case is generated
- * here; F-numbers are the rows of docs/formats.md's bad-file set. */
+ * here. F-numbers are the rows of the project's bad-file set; the rules in brackets,
+ * [S01] to [S21], are those of docs/formats.md. */
 
 #include <stddef.h>
 #include <stdint.h>

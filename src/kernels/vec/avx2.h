@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vector vocabulary for AVX2 with FMA: eight lanes. */
+
+#if !defined(__AVX2__) || !defined(__FMA__)
+#error "vec/avx2.h needs -mavx2 -mfma; see cmake/isa.cmake"
+#endif
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define VL 8
+#define GEMM_ROWS 6    /* 12 accumulators, 2 registers for B, 1 broadcast of 16 */
+#define GEMM_VECTORS 2
+
+typedef __m256 vf;
+
+/* All ones in the first n lanes. */
+static inline __m256i v_first(int64_t n)
+{
+    const __m256i lane = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32((int)n), lane);
+}
+
+static inline vf v_load(const float *p) { return _mm256_loadu_ps(p); }
+static inline void v_store(float *p, vf x) { _mm256_storeu_ps(p, x); }
+
+/* 0 < n < VL lanes; the others read as 0 and are not written. */
+static inline vf v_loadn(const float *p, int64_t n) { return _mm256_maskload_ps(p, v_first(n)); }
+static inline void v_storen(float *p, vf x, int64_t n) { _mm256_maskstore_ps(p, v_first(n), x); }
+
+static inline vf v_set1(float a) { return _mm256_set1_ps(a); }
+static inline vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
+static inline vf v_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
+static inline vf v_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
+static inline vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+
+/* a > b ? a : b, so b where one of the two is NaN. */
+static inline vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
+
+/* x where a is not equal to b (or one is NaN), else 0. */
+static inline vf v_unless_equal(vf a, vf b, vf x)
+{
+    return _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_NEQ_UQ), x);
+}
+
+/* 2^n for the whole number n in `shifted` = n + 1.5 * 2^23, n >= -127 (2^-127 reads as 0). */
+static inline vf v_pow2_shifted(vf shifted)
+{
+    const __m256i bits = _mm256_sub_epi32(_mm256_castps_si256(shifted),
+                                          _mm256_set1_epi32(0x4B400000 - 127));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 23));
+}
+
+static inline float v_sum(vf a)
+{
+    const __m128 half = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    const __m128 pair = _mm_add_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_add_ss(pair, _mm_movehdup_ps(pair)));
+}
+
+static inline float v_greatest(vf a)
+{
+    const __m128 half = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    const __m128 pair = _mm_max_ps(half, _mm_movehl_ps(half, half));
+    return _mm_cvtss_f32(_mm_max_ss(pair, _mm_movehdup_ps(pair)));
+}

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The vector vocabulary for AVX-512 (F, BW, DQ, VL): sixteen lanes, fused multiply-add. */
+
+#if !defined(__AVX512F__) || !defined(__AVX512BW__) || !defined(__AVX512DQ__) ||                   \
+    !defined(__AVX512VL__)
+#error "vec/avx512.h needs -mavx512f -mavx512bw -mavx512dq -mavx512vl; see cmake/isa.cmake"
+#endif
+
+#include <immintrin.h>
+#include <stdint.h>
+
+#define VL 16
+#define GEMM_ROWS 6    /* 24 accumulators, 4 registers for B, 1 broadcast of 32 */
+#define GEMM_VECTORS 4
+
+typedef __m512 vf;
+
+static inline __mmask16 v_first(int64_t n) { return (__mmask16)((1u << n) - 1u); }
+
+static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
+static inline void v_store(float *p, vf x) { _mm512_storeu_ps(p, x); }
+
+/* 0 < n < VL lanes; the others read as 0 and are not written. */
+static inline vf v_loadn(const float *p, int64_t n)
+{
+    return _mm512_maskz_loadu_ps(v_first(n), p);
+}
+static inline void v_storen(float *p, vf x, int64_t n) { _mm512_mask_storeu_ps(p, v_first(n), x); }
+
+static inline vf v_set1(float a) { return _mm512_set1_ps(a); }
+static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
+static inline vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
+static inline vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+
+/* a > b ? a : b, so b where one of the two is NaN. */
+static inline vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }
+
+/* x where a is not equal to b (or one is NaN), else 0. */
+static inline vf v_unless_equal(vf a, vf b, vf x)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ), x);
+}
+
+/* 2^n for the whole number n in `shifted` = n + 1.5 * 2^23, n >= -127 (2^-127 reads as 0). */
+static inline vf v_pow2_shifted(vf shifted)
+{
+    const __m512i bits = _mm512_sub_epi32(_mm512_castps_si512(shifted),
+                                          _mm512_set1_epi32(0x4B400000 - 127));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 23));
+}
+
+static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
+static inline float v_greatest(vf a) { return _mm512_reduce_max_ps(a); }
