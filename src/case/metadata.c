@@ -6,57 +6,8 @@
 
 #include "case/case.h"
 #include "core/error.h"
+#include "core/number.h"
 #include "core/tensor.h"
-
-/* ---- numbers, strictly: nothing before or after, one spelling per integer ---- */
-
-static size_t digits_of(const char *text) { return strspn(text, "0123456789"); }
-
-static int parse_unsigned(const char *text, uint64_t *value)
-{
-    const size_t length = digits_of(text);
-    if (length == 0 || text[length] != '\0' || (length > 1 && text[0] == '0')) return 0;
-    uint64_t sum = 0;
-    for (size_t i = 0; i < length; i++) {
-        const uint64_t digit = (uint64_t)(text[i] - '0');
-        if (sum > (UINT64_MAX - digit) / 10) return 0;
-        sum = 10 * sum + digit;
-    }
-    *value = sum;
-    return 1;
-}
-
-static int parse_integer(const char *text, int64_t *value)
-{
-    const int negative = text[0] == '-';
-    uint64_t size;
-    if (!parse_unsigned(text + negative, &size) || size > INT64_MAX) return 0;
-    if (negative && size == 0) return 0;
-    *value = negative ? -(int64_t)size : (int64_t)size;
-    return 1;
-}
-
-/* -1.5e-3, as JSON writes numbers: no hexadecimal, no "inf", no bare point. */
-static int parse_real(const char *text, double *value)
-{
-    const char *at = text + (text[0] == '-');
-    size_t length = digits_of(at);
-    if (length == 0 || (length > 1 && at[0] == '0')) return 0;
-    at += length;
-    if (*at == '.') {
-        length = digits_of(++at);
-        if (length == 0) return 0;
-        at += length;
-    }
-    if (*at == 'e' || *at == 'E') {
-        at += at[1] == '+' || at[1] == '-' ? 2 : 1;
-        length = digits_of(at);
-        if (length == 0) return 0;
-        at += length;
-    }
-    *value = strtod(text, NULL);
-    return *at == '\0' && isfinite(*value);
-}
 
 /* ---- the keys that every case may have ---- */
 
@@ -109,7 +60,7 @@ static locus_status refuse_value(const char *key, const char *value, const char 
 static int store_number(const common_key *key, const char *value, char *field)
 {
     int64_t number;
-    if (!parse_integer(value, &number)) return 0;
+    if (!locus_parse_integer(value, &number)) return 0;
     if ((double)number < key->minimum || (double)number > key->maximum) return 0;
     const uint32_t narrow = (uint32_t)number;
     if (key->kind == KEY_NUMBER_32)
@@ -122,7 +73,7 @@ static int store_number(const common_key *key, const char *value, char *field)
 static int store_real(const common_key *key, const char *value, char *field)
 {
     double number;
-    if (!parse_real(value, &number)) return 0;
+    if (!locus_parse_real(value, &number)) return 0;
     if (number < key->minimum || number > key->maximum) return 0;
     memcpy(field, &number, sizeof number);
     return 1;
@@ -131,7 +82,7 @@ static int store_real(const common_key *key, const char *value, char *field)
 static int store_seed(const char *value, char *field)
 {
     uint64_t seed;
-    if (!parse_unsigned(value, &seed)) return 0;
+    if (!locus_parse_unsigned(value, &seed)) return 0;
     memcpy(field, &seed, sizeof seed);
     return 1;
 }

@@ -266,8 +266,6 @@ locus_status locus_layer_new(locus_layer **out, const locus_config *config,
     *out = NULL;
     locus_call call;
     LOCUS_TRY(locus_call_resolve(&call, LOCUS_LAYER, config, shapes, error));
-    if (locus_present(&shapes->b_o) && !locus_present(&shapes->w_o))
-        return locus_fail(error, LOCUS_ERR_TENSOR, "tensor b_o: found without w_o, expected both");
     locus_layer *layer = locus_allocate(config->allocator, 1, sizeof *layer);
     if (layer == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "layer: out of memory");
     layer->allocator = config->allocator;

@@ -256,6 +256,8 @@ static locus_status refuse_strangers(const locus_call *call, const locus_tensors
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s is not known to scheme %s (%s)", name,
                           info->name, call->level == LOCUS_LAYER ? "layer" : "attend");
     }
+    if (locus_present(&shapes->b_o) && !locus_present(&shapes->w_o))
+        return locus_fail(error, LOCUS_ERR_TENSOR, "tensor b_o: found without w_o, expected both");
     if (call->scheme->embed != NULL && locus_present(&shapes->memory))
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor memory: found, but scheme %s takes none (absolute positions)",

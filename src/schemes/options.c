@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
+#include "core/number.h"
 #include "schemes/scheme.h"
 
 static void store(locus_options *options, const locus_option_info *info, double value)
@@ -29,25 +27,13 @@ locus_status locus_options_init(locus_options *options, const char *scheme)
     return LOCUS_OK;
 }
 
-/* A decimal integer, nothing before or after it. */
+/* Integers beyond 2^53 are far outside every range. */
 static int parse_integer(const char *text, double *value)
 {
-    const char *digits = text + (text[0] == '-');
-    const size_t length = strlen(digits);
-    if (length == 0 || length > 15 || strspn(digits, "0123456789") != length) return 0;
-    if (length > 1 && digits[0] == '0') return 0;
-    *value = (double)strtoll(text, NULL, 10);
+    int64_t whole;
+    if (!locus_parse_integer(text, &whole)) return 0;
+    *value = (double)whole;
     return 1;
-}
-
-/* A finite decimal number, nothing before or after it; no hexadecimal, no "inf". */
-static int parse_real(const char *text, double *value)
-{
-    const size_t length = strlen(text);
-    if (length == 0 || length > 64 || strspn(text, "0123456789+-.eE") != length) return 0;
-    char *end = NULL;
-    *value = strtod(text, &end);
-    return *end == '\0' && end != text && isfinite(*value);
 }
 
 static int parse_choice(const char *text, const locus_choice *choices, double *value)
@@ -109,7 +95,7 @@ locus_status locus_options_set(locus_options *options, const char *scheme, uint3
     double number = 0.0;
     const int parsed = option->kind == LOCUS_OPTION_INTEGER ? parse_integer(value, &number)
                        : option->kind == LOCUS_OPTION_REAL
-                           ? parse_real(value, &number)
+                           ? locus_parse_real(value, &number)
                            : parse_choice(value, option->choices, &number);
     if (!parsed || number < option->minimum || number > option->maximum)
         return refuse_value(option, value, error);

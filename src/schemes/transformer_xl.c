@@ -54,8 +54,8 @@ static const locus_option_info options[] = {
         .kind = LOCUS_OPTION_INTEGER,
         .levels = LOCUS_ATTEND,
         .required = 1,
-        .minimum = -(1 << 30),
-        .maximum = 1 << 30,
+        .minimum = -4294967296.0,
+        .maximum = 4294967296.0,
         .offset = offsetof(locus_options, delta_min),
     },
     {
