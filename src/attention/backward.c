@@ -11,12 +11,13 @@ locus_unit locus_unit_at(const locus_plan *plan, int64_t index)
 {
     const int64_t splits = plan->backward_splits, H = plan->call.H;
     const int64_t split = index % splits, bh = index / splits;
+    const int64_t tiles = locus_ceil_div(plan->call.Tq, plan->backward.rows);
     const locus_unit unit = {
         .b = bh / H,
         .h = bh % H,
         .kv = bh % H / (H / plan->call.Hk),
-        .tile_from = split * plan->query_tiles / splits,
-        .tile_to = (split + 1) * plan->query_tiles / splits,
+        .tile_from = split * tiles / splits,
+        .tile_to = (split + 1) * tiles / splits,
     };
     return unit;
 }
@@ -124,7 +125,8 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
     locus_arena arena = {base, 0}, measure = {NULL, 0};
     locus_worker worker;
     locus_slot slot;
-    call->bias = locus_take_floats(&arena, plan->has_bias ? c->H * plan->span : 0);
+    call->bias = locus_take_floats(
+        &arena, plan->has_bias ? c->H * locus_bias_room(plan, &plan->backward) : 0);
     call->bias_total = locus_take(&arena, plan->has_bias ? c->H * plan->span : 0, sizeof(double));
     call->cls_total = locus_take(&arena, all.cls ? c->H * 2 : 0, sizeof(double));
     memset(&call->exact, 0, sizeof call->exact);
@@ -134,7 +136,7 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
         call->exact.a = take_exact(&arena, &plan->shapes.a);
         call->exact.p = take_exact(&arena, &plan->shapes.p);
     }
-    locus_worker_carve(plan, 1, &measure, &worker);
+    locus_worker_carve(plan, &plan->backward, 1, &measure, &worker);
     call->worker_bytes = measure.used;
     call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
     call->slot_bytes = locus_slot_carve(plan, &all, NULL, &slot);
@@ -156,12 +158,15 @@ static locus_head head_of(const locus_backward_call *call, locus_worker *worker,
     const locus_plan *plan = call->plan;
     const locus_head head = {
         .plan = plan,
+        .geometry = &plan->backward,
         .in = call->in,
         .worker = worker,
         .b = b,
         .h = h,
         .kv = kv,
-        .bias = plan->has_bias ? call->bias + h * plan->span : NULL,
+        .bias = plan->has_bias
+                    ? call->bias + h * locus_bias_room(plan, &plan->backward) + plan->backward.window
+                    : NULL,
     };
     return head;
 }
@@ -169,7 +174,7 @@ static locus_head head_of(const locus_backward_call *call, locus_worker *worker,
 static void carve_worker(const locus_backward_call *call, uint32_t number, locus_worker *worker)
 {
     locus_arena arena = {call->workers + number * call->worker_bytes, 0};
-    locus_worker_carve(call->plan, 1, &arena, worker);
+    locus_worker_carve(call->plan, &call->plan->backward, 1, &arena, worker);
 }
 
 /* dq = scale (dcontent turned back + dposition); du, dw: their sums over the rows. */
@@ -207,7 +212,8 @@ static void backward_rows(const locus_backward_call *call, const locus_head *hea
                           const locus_slot *slot)
 {
     locus_rows rows;
-    locus_rows_begin(head, first, &rows);
+    locus_rows_reach(head, first, &rows);
+    locus_rows_load(head, &rows);
     locus_backward_rows_begin(call, head, &rows);
     for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
         locus_tile tile;
@@ -239,9 +245,9 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
     locus_slot slot;
     memset(base, 0, locus_slot_carve(plan, &call->wanted, base, &slot));
 
-    locus_head_pack(&head, 0, plan->key_tiles, 1);
+    locus_head_pack(&head, 0, plan->call.Tk, 1);
     for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile++)
-        backward_rows(call, &head, tile * BLOCK_ROWS, &slot);
+        backward_rows(call, &head, tile * plan->backward.rows, &slot);
     turn_keys_back(plan, &slot);
 }
 
@@ -253,8 +259,8 @@ static void run_dense(void *context, size_t index, uint32_t worker_number)
     const locus_backward_call *call = context;
     const locus_plan *plan = call->plan;
     const locus_tensor *to = &call->grad->bias_dense;
-    const int64_t tile_number = (int64_t)index % plan->query_tiles;
-    const int64_t owner = (int64_t)index / plan->query_tiles;
+    const int64_t tiles = locus_ceil_div(plan->call.Tq, plan->backward.rows);
+    const int64_t tile_number = (int64_t)index % tiles, owner = (int64_t)index / tiles;
     const int64_t b_own = owner / to->shape[1], h_own = owner % to->shape[1];
     locus_worker worker;
     carve_worker(call, worker_number, &worker);
@@ -265,8 +271,10 @@ static void run_dense(void *context, size_t index, uint32_t worker_number)
             const locus_head head =
                 head_of(call, &worker, b, h, h / (plan->call.H / plan->call.Hk));
             locus_rows rows;
-            locus_rows_begin(&head, tile_number * BLOCK_ROWS, &rows);
-            locus_head_pack(&head, rows.tile_from, rows.tile_to, 1);
+            locus_rows_reach(&head, tile_number * plan->backward.rows, &rows);
+            locus_rows_load(&head, &rows);
+            locus_head_pack(&head, rows.tile_from * plan->backward.keys,
+                            locus_least(rows.tile_to * plan->backward.keys, plan->call.Tk), 1);
             locus_backward_rows_begin(call, &head, &rows);
             for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
                 locus_tile tile;
@@ -280,9 +288,10 @@ static void run_dense(void *context, size_t index, uint32_t worker_number)
 static void expand_bias(void *context, size_t head, uint32_t worker)
 {
     const locus_backward_call *call = context;
+    const locus_plan *plan = call->plan;
     (void)worker;
-    locus_lower_bias(call->plan, call->in, (int64_t)head,
-                     call->bias + (int64_t)head * call->plan->span);
+    locus_lower_bias(plan, call->in, (int64_t)head, plan->backward.window,
+                     call->bias + (int64_t)head * locus_bias_room(plan, &plan->backward));
 }
 
 static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
@@ -343,8 +352,9 @@ locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
     run_rounds(&call);
     if (call.wanted.bias || call.wanted.cls) locus_fold_bias(&call);
     if (call.wanted.dense && !call.dense_directly)
-        locus_parallel_for(
-            plan->threads,
-            (size_t)(dense->shape[0] * dense->shape[1] * plan->query_tiles), run_dense, &call);
+        locus_parallel_for(plan->threads,
+                           (size_t)(dense->shape[0] * dense->shape[1] *
+                                    locus_ceil_div(plan->call.Tq, plan->backward.rows)),
+                           run_dense, &call);
     return LOCUS_OK;
 }

@@ -41,7 +41,7 @@ typedef struct locus_backward_call {
     const locus_tensors *grad;
     locus_wanted wanted;
     int dense_directly; /* bias_dense is not broadcast: units own its rows */
-    float *bias;         /* [H][span] by z, NULL: none   */
+    float *bias;         /* [H][locus_bias_room]         */
     double *bias_total;  /* [H][span] by z               */
     double *cls_total;   /* [H][2]                       */
     locus_tensors exact; /* F64 gradients of the bias's parameters */

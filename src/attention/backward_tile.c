@@ -28,7 +28,7 @@ static void refine_coarse_rows(const locus_head *head, const locus_rows *rows)
         locus_tile tile;
         if (!locus_tile_begin(head, rows, t, &tile)) continue;
         locus_tile_scores(head, rows, &tile);
-        head->plan->kernels->softmax_step(w->score, tile.rows, tile.columns, w->top, w->sum,
+        head->plan->kernels->softmax_step(w->score, head->geometry->keys, tile.rows, tile.columns, w->top, w->sum,
                                           w->carry);
     }
     for (int64_t i = 0; i < rows->count; i++) {
@@ -60,13 +60,13 @@ void locus_backward_rows_begin(const locus_backward_call *call, const locus_head
         const int64_t row = rows->first + i;
         const float *dout = locus_f32(call->dout, head->b, head->h, row);
         memcpy(w->dout + i * Dv, dout, (size_t)Dv * sizeof *dout);
-        w->dout_bad[i] = (uint8_t)locus_row_is_bad(dout, Dv);
         w->lse[i] = *locus_f32(&call->results->lse, head->b, head->h, row);
         w->factor[i] = 1.0f;
         any_coarse |= is_coarse(w->lse[i]);
         w->delta[i] = chained_dot(plan->kernels, dout,
                                   locus_f32(&call->results->out, head->b, head->h, row), Dv);
     }
+    plan->kernels->bad_rows(w->dout_bad, w->dout, Dv, rows->count, Dv);
     if (any_coarse) refine_coarse_rows(head, rows);
     const size_t bytes = (size_t)(rows->count * D) * sizeof(float);
     memset(w->dcontent, 0, bytes);
@@ -81,16 +81,10 @@ static void weight_gradients(const locus_head *head, const locus_tile *tile)
     const locus_worker *w = head->worker;
     const int64_t Dv = plan->call.Dv;
     const locus_tensor *table = locus_value_table(plan, head->in);
-    plan->kernels->gemm(w->grad, BLOCK_KEYS, w->dout, Dv, 1, w->value_panels + tile->key * Dv,
-                        BLOCK_KEYS, tile->rows, Dv, tile->columns, 0);
-    if (table == NULL) return;
-    locus_gather(head, tile, table, 1.0f, Dv);
-    locus_window_transpose(head, tile, Dv);
-    plan->kernels->gemm(w->strip, WINDOW, w->dout, Dv, 1, w->window_panel, WINDOW, tile->rows, Dv,
-                        locus_window_width(tile), 0);
-    for (int64_t i = 0; i < tile->rows; i++)
-        plan->kernels->add(w->grad + i * BLOCK_KEYS, w->strip + i * WINDOW + tile->rows - 1 - i,
-                           tile->columns);
+    plan->kernels->product(w->grad, head->geometry->keys, w->dout, Dv,
+                           w->value_panels + locus_panel_at(tile->key, Dv), tile->rows, Dv,
+                           tile->columns, NULL, 0);
+    if (table != NULL) locus_add_row_strip(head, tile, w->dout, table, Dv, w->grad);
 }
 
 void locus_tile_gradients(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
@@ -98,13 +92,15 @@ void locus_tile_gradients(const locus_head *head, const locus_rows *rows, const 
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     locus_tile_scores(head, rows, tile);
-    plan->kernels->softmax_again(w->score, tile->rows, tile->columns, w->lse, w->factor);
+    plan->kernels->softmax_again(w->score, head->geometry->keys, tile->rows, tile->columns, w->lse,
+                                 w->factor);
     weight_gradients(head, tile);
     if (plan->call.dropout > 0.0) {
         locus_tile_drop(head, tile, w->score, w->dropped);
         locus_tile_drop(head, tile, w->grad, w->grad);
     }
-    plan->kernels->softmax_grad(w->grad, w->score, tile->rows, tile->columns, w->delta);
+    plan->kernels->softmax_grad(w->grad, w->score, head->geometry->keys, tile->rows, tile->columns,
+                                w->delta);
 }
 
 /* ---- sums over rows and over keys ---- */
@@ -119,7 +115,7 @@ static void add_to_keys(const locus_head *head, const locus_tile *tile, const fl
                         const locus_block *from, int64_t width)
 {
     float *keys = to + tile->key * width;
-    head->plan->kernels->gemm(keys, width, T, 1, BLOCK_KEYS, from->clean, from->clean_row,
+    head->plan->kernels->gemm(keys, width, T, 1, head->geometry->keys, from->clean, from->clean_row,
                               tile->columns, tile->rows, width, 1);
     locus_patch(head, tile, T, keys, width, locus_by_column(), from, locus_by_row(), width);
 }
@@ -128,7 +124,7 @@ static void add_to_keys(const locus_head *head, const locus_tile *tile, const fl
 static void add_to_rows(const locus_head *head, const locus_tile *tile, const float *T, float *to,
                         const locus_block *from, int64_t width)
 {
-    head->plan->kernels->gemm(to, width, T, BLOCK_KEYS, 1, from->clean, from->clean_row,
+    head->plan->kernels->gemm(to, width, T, head->geometry->keys, 1, from->clean, from->clean_row,
                               tile->rows, tile->columns, width, 1);
     locus_patch(head, tile, T, to, width, locus_by_row(), from, locus_by_column(), width);
 }
@@ -155,9 +151,9 @@ static void add_to_table(const locus_head *head, const locus_tile *tile, const f
 {
     const locus_worker *w = head->worker;
     const int64_t distances = locus_window_width(tile);
-    if (by_column) locus_skew_columns(tile, T, w->strip);
-    else locus_skew_rows(tile, T, w->strip);
-    head->plan->kernels->gemm(w->window_grad, width, w->strip, 1, WINDOW, from->clean,
+    if (by_column) locus_skew_columns(head, tile, T);
+    else locus_skew_rows(head, tile, T);
+    head->plan->kernels->gemm(w->window_grad, width, w->strip, 1, head->geometry->window, from->clean,
                               from->clean_row, distances, by_column ? tile->columns : tile->rows,
                               width, 0);
     locus_patch(head, tile, T, w->window_grad, width, locus_by_distance(tile), from,
@@ -224,10 +220,11 @@ static void spread_key_table(const locus_backward_call *call, const locus_head *
     if (table == NULL) return;
     if (call->wanted.q || call->wanted.w) {
         locus_gather(head, tile, table, 1.0f, D);
+        plan->kernels->bad_rows(w->window_bad, w->window, D, distances, D);
         const locus_block window =
             locus_block_of(w->window, D, distances, D, w->window_bad, w->clean[1]);
-        locus_skew_rows(tile, w->grad, w->strip);
-        plan->kernels->gemm(w->dposition, D, w->strip, WINDOW, 1, window.clean, window.clean_row,
+        locus_skew_rows(head, tile, w->grad);
+        plan->kernels->gemm(w->dposition, D, w->strip, head->geometry->window, 1, window.clean, window.clean_row,
                             tile->rows, distances, D, 1);
         locus_patch(head, tile, w->grad, w->dposition, D, locus_by_row(), &window,
                     locus_by_distance(tile), D);
@@ -250,10 +247,11 @@ static void spread_query_table(const locus_head *head, const locus_tile *tile,
     if (slot->k != NULL) {
         float *to = slot->k + tile->key * D;
         locus_gather(head, tile, table, scale, D);
+        plan->kernels->bad_rows(w->window_bad, w->window, D, distances, D);
         const locus_block window =
             locus_block_of(w->window, D, distances, D, w->window_bad, w->clean[1]);
-        locus_skew_columns(tile, w->grad, w->strip);
-        plan->kernels->gemm(to, D, w->strip, WINDOW, 1, window.clean, window.clean_row,
+        locus_skew_columns(head, tile, w->grad);
+        plan->kernels->gemm(to, D, w->strip, head->geometry->window, 1, window.clean, window.clean_row,
                             tile->columns, distances, D, 1);
         locus_patch(head, tile, w->grad, to, D, locus_by_column(), &window,
                     locus_by_distance(tile), D);
@@ -268,25 +266,25 @@ static void spread_query_table(const locus_head *head, const locus_tile *tile,
 static void spread_bias(const locus_head *head, const locus_tile *tile, const float *T,
                         const locus_slot *slot)
 {
-    const int64_t z_00 = head->plan->call.most - tile->delta_00;
+    const int64_t z_00 = head->plan->call.most - tile->delta_00, keys = head->geometry->keys;
     for (int64_t i = 0; i < tile->rows; i++) {
         double *by_z = slot->bias + z_00 - i;
         for (int64_t j = tile->from[i]; j < tile->to[i]; j++)
-            by_z[j] += (double)T[i * BLOCK_KEYS + j];
+            by_z[j] += (double)T[i * keys + j];
     }
 }
 
 /* Take the pairs whose position part was replaced out of T, into dcls. */
 static void spread_reset(const locus_rows *rows, const locus_tile *tile, float *T,
-                         const locus_slot *slot)
+                         int64_t stride, const locus_slot *slot)
 {
     double total[2] = {0.0, 0.0};
     for (int64_t i = 0; i < tile->rows; i++) {
         const int first_row = rows->position + i == 0;
         const int64_t columns = first_row ? tile->columns : tile->key == 0 ? 1 : 0;
         for (int64_t j = 0; j < columns; j++) {
-            total[first_row ? 0 : 1] += (double)T[i * BLOCK_KEYS + j];
-            T[i * BLOCK_KEYS + j] = 0.0f;
+            total[first_row ? 0 : 1] += (double)T[i * stride + j];
+            T[i * stride + j] = 0.0f;
         }
     }
     if (slot->cls == NULL) return;
@@ -300,10 +298,10 @@ static void spread_places(const locus_backward_call *call, const locus_head *hea
     const locus_worker *w = head->worker;
     const int64_t D = head->plan->call.D;
     float *T = w->score; /* P is spent */
-    memcpy(T, w->grad, BLOCK_ROWS * BLOCK_KEYS * sizeof *T);
+    memcpy(T, w->grad, (size_t)(tile->rows * head->geometry->keys) * sizeof *T);
     locus_tile placed = *tile;
     placed.skips_reset = head->plan->has_reset;
-    if (head->plan->has_reset) spread_reset(rows, tile, T, slot);
+    if (head->plan->has_reset) spread_reset(rows, tile, T, head->geometry->keys, slot);
     if (slot->bias != NULL) spread_bias(head, tile, T, slot);
     if (call->wanted.pos_q) {
         const locus_block places = locus_place_block(head, tile, w->clean[1]);
@@ -323,7 +321,8 @@ void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *
         float *row = (float *)to->data + head->b * locus_broadcast_stride(to, 0) +
                      head->h * locus_broadcast_stride(to, 1) +
                      (tile->query + i) * to->stride[2] + tile->key * to->stride[3];
-        head->plan->kernels->add(row, head->worker->grad + i * BLOCK_KEYS, tile->columns);
+        head->plan->kernels->add(row, head->worker->grad + i * head->geometry->keys,
+                                 tile->columns);
     }
 }
 

@@ -11,7 +11,7 @@ typedef struct forward_call {
     const locus_plan *plan;
     const locus_tensors *in;
     const locus_results *results;
-    float *bias; /* [H][span] by z, NULL: none */
+    float *bias; /* [H][locus_bias_room] */
     char *workers;
     size_t worker_bytes;
 } forward_call;
@@ -20,7 +20,7 @@ static size_t worker_bytes(const locus_plan *plan)
 {
     locus_arena arena = {NULL, 0};
     locus_worker worker;
-    locus_worker_carve(plan, 0, &arena, &worker);
+    locus_worker_carve(plan, &plan->forward, 0, &arena, &worker);
     return arena.used;
 }
 
@@ -28,7 +28,8 @@ static size_t worker_bytes(const locus_plan *plan)
 static size_t carve(const locus_plan *plan, char *base, forward_call *call)
 {
     locus_arena arena = {base, 0};
-    call->bias = locus_take_floats(&arena, plan->has_bias ? plan->call.H * plan->span : 0);
+    call->bias = locus_take_floats(
+        &arena, plan->has_bias ? plan->call.H * locus_bias_room(plan, &plan->forward) : 0);
     call->worker_bytes = worker_bytes(plan);
     call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
     return arena.used;
@@ -44,8 +45,8 @@ static void expand_bias(void *context, size_t head, uint32_t worker)
 {
     const forward_call *call = context;
     (void)worker;
-    locus_lower_bias(call->plan, call->in, (int64_t)head,
-                     call->bias + (int64_t)head * call->plan->span);
+    locus_lower_bias(call->plan, call->in, (int64_t)head, call->plan->forward.window,
+                     call->bias + (int64_t)head * locus_bias_room(call->plan, &call->plan->forward));
 }
 
 /* out[i] = carry[i] out[i] + sum_j P[i][j] (v_j + RV[row(delta)]) */
@@ -53,6 +54,7 @@ static void add_values(const locus_head *head, const locus_tile *tile)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
+    const locus_geometry *g = head->geometry;
     const int64_t Dv = plan->call.Dv;
     const locus_tensor *table = locus_value_table(plan, head->in);
     const float *weights = w->score;
@@ -64,16 +66,17 @@ static void add_values(const locus_head *head, const locus_tile *tile)
         if (w->carry[i] != 1.0f) plan->kernels->scale(w->out + i * Dv, w->carry[i], Dv);
 
     const locus_block values = locus_value_block(head, tile, w->clean[0]);
-    plan->kernels->gemm(w->out, Dv, weights, BLOCK_KEYS, 1, values.clean, values.clean_row,
+    plan->kernels->gemm(w->out, Dv, weights, g->keys, 1, values.clean, values.clean_row,
                         tile->rows, tile->columns, Dv, 1);
     locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &values, locus_by_column(), Dv);
     if (table == NULL) return;
 
     locus_gather(head, tile, table, 1.0f, Dv);
     const int64_t width = locus_window_width(tile);
+    plan->kernels->bad_rows(w->window_bad, w->window, Dv, width, Dv);
     const locus_block window = locus_block_of(w->window, Dv, width, Dv, w->window_bad, w->clean[0]);
-    locus_skew_rows(tile, weights, w->strip);
-    plan->kernels->gemm(w->out, Dv, w->strip, WINDOW, 1, window.clean, window.clean_row,
+    locus_skew_rows(head, tile, weights);
+    plan->kernels->gemm(w->out, Dv, w->strip, g->window, 1, window.clean, window.clean_row,
                         tile->rows, width, Dv, 1);
     locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &window,
                 locus_by_distance(tile), Dv);
@@ -99,7 +102,8 @@ static void attend_rows(const locus_head *head, int64_t first, const locus_resul
 {
     locus_worker *w = head->worker;
     locus_rows rows;
-    locus_rows_begin(head, first, &rows);
+    locus_rows_reach(head, first, &rows);
+    locus_rows_load(head, &rows);
     memset(w->out, 0, (size_t)(rows.count * head->plan->call.Dv) * sizeof *w->out);
     for (int64_t i = 0; i < rows.count; i++) {
         w->top[i] = -INFINITY;
@@ -109,7 +113,7 @@ static void attend_rows(const locus_head *head, int64_t first, const locus_resul
         locus_tile tile;
         if (!locus_tile_begin(head, &rows, t, &tile)) continue;
         locus_tile_scores(head, &rows, &tile);
-        head->plan->kernels->softmax_step(w->score, tile.rows, tile.columns, w->top, w->sum,
+        head->plan->kernels->softmax_step(w->score, head->geometry->keys, tile.rows, tile.columns, w->top, w->sum,
                                           w->carry);
         add_values(head, &tile);
     }
@@ -124,24 +128,27 @@ static void attend_chunk(void *context, size_t index, uint32_t worker_number)
     const locus_plan *plan = call->plan;
     const int64_t chunks = plan->forward_chunks, H = plan->call.H;
     const int64_t chunk = (int64_t)index % chunks, bh = (int64_t)index / chunks;
-    const int64_t from = chunk * plan->query_tiles / chunks;
-    const int64_t to = (chunk + 1) * plan->query_tiles / chunks;
+    const int64_t tiles = locus_ceil_div(plan->call.Tq, plan->forward.rows);
+    const int64_t from = chunk * tiles / chunks, to = (chunk + 1) * tiles / chunks;
 
     locus_worker worker;
     locus_arena arena = {call->workers + worker_number * call->worker_bytes, 0};
-    locus_worker_carve(plan, 0, &arena, &worker);
+    locus_worker_carve(plan, &plan->forward, 0, &arena, &worker);
     const locus_head head = {
         .plan = plan,
+        .geometry = &plan->forward,
         .in = call->in,
         .worker = &worker,
         .b = bh / H,
         .h = bh % H,
         .kv = bh % H / (H / plan->call.Hk),
-        .bias = call->bias != NULL && plan->has_bias ? call->bias + bh % H * plan->span : NULL,
+        .bias = plan->has_bias ? call->bias + bh % H * locus_bias_room(plan, &plan->forward) +
+                                     plan->forward.window
+                               : NULL,
     };
-    locus_head_pack(&head, 0, plan->key_tiles, 0);
+    locus_head_pack(&head, 0, plan->call.Tk, 0);
     for (int64_t tile = from; tile < to; tile++)
-        attend_rows(&head, tile * BLOCK_ROWS, call->results);
+        attend_rows(&head, tile * plan->forward.rows, call->results);
 }
 
 static locus_status check_call(const locus_plan *plan, const locus_tensors *in,

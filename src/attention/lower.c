@@ -2,6 +2,7 @@
 /* From a scheme's hooks to tables: the only place where the two meet. */
 
 #include <math.h>
+#include <string.h>
 
 #include "attention/plan.h"
 #include "core/error.h"
@@ -42,7 +43,7 @@ static float *turn_table(const locus_plan *plan, int64_t first, int64_t count, d
         call->scheme->turn(call, t, &frequency, &log_gain);
         for (int64_t i = 0; i < count; i++) {
             const double angle = (double)(first + i) * frequency;
-            const int64_t step = first + i - locus_block_start(first + i);
+            const int64_t step = first + i - locus_block_start(plan, first + i);
             const double gain = log_gain == 0.0 ? 1.0 : exp(direction * (double)step * log_gain);
             table[2 * (i * call->pairs + t)] = (float)(gain * cos(angle));
             table[2 * (i * call->pairs + t) + 1] = (float)(gain * sin(angle));
@@ -51,25 +52,36 @@ static float *turn_table(const locus_plan *plan, int64_t first, int64_t count, d
     return table;
 }
 
-static locus_status lower_turns(locus_plan *plan)
+/* ln of the gain per position; the largest block over which no gain exceeds e^40. */
+static locus_status lower_gains(locus_plan *plan)
 {
     const locus_call *call = &plan->call;
-    plan->turn_query = turn_table(plan, call->query_offset, call->Tq, 1.0);
-    plan->turn_key = turn_table(plan, 0, call->Tk, -1.0);
     double *gains = locus_allocate(plan->allocator, (size_t)call->pairs, sizeof *gains);
+    double steepest = 0.0;
     plan->log_gain = gains;
-    if (!plan->turn_query || !plan->turn_key || !gains) return LOCUS_ERR_MEMORY;
-    int any = 0;
+    plan->gain_block = 256;
+    if (gains == NULL) return LOCUS_ERR_MEMORY;
     for (int64_t t = 0; t < call->pairs; t++) {
         double frequency;
         call->scheme->turn(call, t, &frequency, &gains[t]);
-        any |= gains[t] != 0.0;
+        steepest = fmax(steepest, fabs(gains[t]));
     }
-    if (!any) {
-        locus_release(plan->allocator, gains);
-        plan->log_gain = NULL;
-    }
+    while (plan->gain_block > LOCUS_PANEL && (double)plan->gain_block * steepest > 40.0)
+        plan->gain_block /= 2;
+    if (steepest > 0.0) return LOCUS_OK;
+    locus_release(plan->allocator, gains);
+    plan->log_gain = NULL;
     return LOCUS_OK;
+}
+
+static locus_status lower_turns(locus_plan *plan)
+{
+    const locus_call *call = &plan->call;
+    const locus_status status = lower_gains(plan);
+    if (status != LOCUS_OK) return status;
+    plan->turn_query = turn_table(plan, call->query_offset, call->Tq, 1.0);
+    plan->turn_key = turn_table(plan, 0, call->Tk, -1.0);
+    return plan->turn_query && plan->turn_key ? LOCUS_OK : LOCUS_ERR_MEMORY;
 }
 
 locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_error *error)
@@ -103,9 +115,13 @@ void locus_lower_free(locus_plan *plan)
     locus_release(plan->allocator, plan->log_gain);
 }
 
-void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, float *by_z)
+void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, int64_t pad,
+                      float *room)
 {
     const locus_call *call = &plan->call;
+    float *by_z = room + pad;
+    memset(room, 0, (size_t)pad * sizeof *room);
+    memset(by_z + plan->span, 0, (size_t)pad * sizeof *room);
     if (plan->bias_row != NULL) {
         const float *column = (const float *)in->bias.data + head * in->bias.stride[1];
         for (int64_t z = 0; z < plan->span; z++)

@@ -7,65 +7,56 @@
 #include "attention/tile.h"
 #include "core/tensor.h"
 
-static int64_t most_of(int64_t a, int64_t b) { return a > b ? a : b; }
-static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
-
-void locus_worker_carve(const locus_plan *plan, int backward, locus_arena *arena,
-                        locus_worker *w)
+void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int backward,
+                        locus_arena *arena, locus_worker *w)
 {
     const locus_call *call = &plan->call;
-    const int64_t D = call->D, Dv = call->Dv, wide = most_of(D, Dv);
-    const int64_t keys = plan->key_tiles * BLOCK_KEYS;
+    const int64_t D = call->D, Dv = call->Dv, wide = locus_most(D, Dv), Tk = call->Tk;
+    const int64_t rows = g->rows + LOCUS_LANES;
     const int places = locus_present(&plan->shapes.pos_q);
     const int tables = plan->table_row != NULL;
-    w->key_panels = locus_take_floats(arena, keys * D);
-    w->value_panels = locus_take_floats(arena, backward ? keys * Dv : 0);
-    w->place_panels = locus_take_floats(arena, places ? keys * D : 0);
-    w->key_bad = locus_take(arena, keys, 1);
-    w->value_bad = locus_take(arena, keys, 1);
-    w->place_bad = locus_take(arena, places ? keys : 0, 1);
+    const int64_t windows = tables ? g->window : 0;
+    w->key_panels = locus_take_floats(arena, locus_panel_floats(Tk, D));
+    w->value_panels = locus_take_floats(arena, backward ? locus_panel_floats(Tk, Dv) : 0);
+    w->place_panels = locus_take_floats(arena, places ? locus_panel_floats(Tk, D) : 0);
+    w->key_bad = locus_take(arena, Tk, 1);
+    w->value_bad = locus_take(arena, Tk, 1);
+    w->place_bad = locus_take(arena, places ? Tk : 0, 1);
 
-    w->content = locus_take_floats(arena, BLOCK_ROWS * D);
-    w->position = locus_take_floats(arena, tables ? BLOCK_ROWS * D : 0);
-    w->place = locus_take_floats(arena, places ? BLOCK_ROWS * D : 0);
-    w->faded = locus_take_floats(arena, plan->log_gain != NULL ? BLOCK_ROWS * D : 0);
-    w->out = locus_take_floats(arena, BLOCK_ROWS * Dv);
-    w->top = locus_take_floats(arena, BLOCK_ROWS);
-    w->sum = locus_take_floats(arena, BLOCK_ROWS);
-    w->carry = locus_take_floats(arena, BLOCK_ROWS);
-    w->lse = locus_take_floats(arena, BLOCK_ROWS);
-    w->factor = locus_take_floats(arena, BLOCK_ROWS);
-    w->delta = locus_take_floats(arena, BLOCK_ROWS);
+    w->content = locus_take_floats(arena, rows * D);
+    w->position = locus_take_floats(arena, tables ? rows * D : 0);
+    w->place = locus_take_floats(arena, places ? rows * D : 0);
+    w->faded = locus_take_floats(arena, plan->log_gain != NULL ? rows * D : 0);
+    w->out = locus_take_floats(arena, rows * Dv);
+    w->top = locus_take_floats(arena, rows);
+    w->sum = locus_take_floats(arena, rows);
+    w->carry = locus_take_floats(arena, rows);
+    w->lse = locus_take_floats(arena, rows);
+    w->factor = locus_take_floats(arena, rows);
+    w->delta = locus_take_floats(arena, rows);
 
-    w->score = locus_take_floats(arena, BLOCK_ROWS * BLOCK_KEYS);
-    w->grad = locus_take_floats(arena, backward ? BLOCK_ROWS * BLOCK_KEYS : 0);
-    w->dropped = locus_take_floats(arena, BLOCK_ROWS * BLOCK_KEYS);
+    w->score = locus_take_floats(arena, rows * g->keys);
+    w->grad = locus_take_floats(arena, backward ? rows * g->keys : 0);
+    w->dropped = locus_take_floats(arena, call->dropout > 0.0 ? rows * g->keys : 0);
     w->strip = locus_take_floats(
-        arena, tables || places ? most_of(BLOCK_ROWS, BLOCK_KEYS) * WINDOW : 0);
-    w->window = locus_take_floats(arena, tables ? WINDOW * wide : 0);
-    w->window_panel = locus_take_floats(arena, tables ? WINDOW * wide : 0);
-    w->window_grad = locus_take_floats(arena, tables && backward ? WINDOW * wide : 0);
+        arena, tables || places ? locus_most(g->rows, g->keys) * g->window : 0);
+    w->window = locus_take_floats(arena, windows * wide);
+    w->window_panels = locus_take_floats(arena, locus_panel_floats(windows, wide));
+    w->window_grad = locus_take_floats(arena, backward ? windows * wide : 0);
     for (size_t i = 0; i < sizeof w->clean / sizeof *w->clean; i++)
-        w->clean[i] = locus_take_floats(arena, WINDOW * wide);
-    w->rows = locus_take_floats(arena, BLOCK_KEYS * wide);
+        w->clean[i] = locus_take_floats(arena, locus_most(g->window, g->keys) * wide);
+    w->turned = locus_take_floats(arena, plan->turn_key != NULL ? g->keys * D : 0);
     w->gain = locus_take_floats(arena, 2 * D);
-    w->content_bad = locus_take(arena, BLOCK_ROWS, 1);
-    w->position_bad = locus_take(arena, BLOCK_ROWS, 1);
-    w->place_row_bad = locus_take(arena, BLOCK_ROWS, 1);
-    w->dout_bad = locus_take(arena, BLOCK_ROWS, 1);
-    w->window_bad = locus_take(arena, WINDOW, 1);
+    w->content_bad = locus_take(arena, rows, 1);
+    w->position_bad = locus_take(arena, rows, 1);
+    w->place_row_bad = locus_take(arena, rows, 1);
+    w->dout_bad = locus_take(arena, rows, 1);
+    w->window_bad = locus_take(arena, g->window, 1);
 
-    w->dout = locus_take_floats(arena, backward ? BLOCK_ROWS * Dv : 0);
-    w->dcontent = locus_take_floats(arena, backward ? BLOCK_ROWS * D : 0);
-    w->dposition = locus_take_floats(arena, backward && tables ? BLOCK_ROWS * D : 0);
-    w->dplace = locus_take_floats(arena, backward && places ? BLOCK_ROWS * D : 0);
-}
-
-int locus_row_is_bad(const float *row, int64_t width)
-{
-    float zero = 0.0f; /* stays 0 until a NaN or an infinity makes it NaN */
-    for (int64_t c = 0; c < width; c++) zero += row[c] * 0.0f;
-    return zero != 0.0f;
+    w->dout = locus_take_floats(arena, backward ? rows * Dv : 0);
+    w->dcontent = locus_take_floats(arena, backward ? rows * D : 0);
+    w->dposition = locus_take_floats(arena, backward && tables ? rows * D : 0);
+    w->dplace = locus_take_floats(arena, backward && places ? rows * D : 0);
 }
 
 void locus_turn_row(const locus_plan *plan, float *row, const float *turn, float direction)
@@ -80,65 +71,62 @@ void locus_turn_row(const locus_plan *plan, float *row, const float *turn, float
     }
 }
 
-/* Transpose rows of one key tile into its panel [width][BLOCK_KEYS], noting bad rows. */
-static void pack_panel(float *panel, uint8_t *bad, const float *rows, int64_t row_stride,
-                       int64_t count, int64_t width)
-{
-    for (int64_t j = 0; j < count; j++) {
-        const float *row = rows + j * row_stride;
-        bad[j] = (uint8_t)locus_row_is_bad(row, width);
-        for (int64_t c = 0; c < width; c++) panel[c * BLOCK_KEYS + j] = row[c];
-    }
-}
-
-static void pack_turned_keys(const locus_head *head, int64_t tile, int64_t count)
+/* Keys [first, first + count) of the head, turned, in worker->turned. */
+static const float *turn_keys(const locus_head *head, int64_t first, int64_t count)
 {
     const locus_plan *plan = head->plan;
-    const int64_t D = plan->call.D, key = tile * BLOCK_KEYS;
-    float *rows = head->worker->rows;
+    const int64_t D = plan->call.D;
+    float *rows = head->worker->turned;
     for (int64_t j = 0; j < count; j++) {
-        memcpy(rows + j * D, locus_f32(&head->in->k, head->b, head->kv, key + j),
+        memcpy(rows + j * D, locus_f32(&head->in->k, head->b, head->kv, first + j),
                (size_t)D * sizeof *rows);
-        locus_turn_row(plan, rows + j * D, plan->turn_key + 2 * plan->call.pairs * (key + j), 1.0f);
+        locus_turn_row(plan, rows + j * D, plan->turn_key + 2 * plan->call.pairs * (first + j),
+                       1.0f);
     }
-    pack_panel(head->worker->key_panels + key * D, head->worker->key_bad + key, rows, D, count, D);
+    return rows;
+}
+
+static void pack_keys(const locus_head *head, int64_t first, int64_t count)
+{
+    const locus_kernels *kernels = head->plan->kernels;
+    const int turns = head->plan->turn_key != NULL;
+    const int64_t D = head->plan->call.D;
+    const float *rows = turns ? turn_keys(head, first, count)
+                              : locus_f32(&head->in->k, head->b, head->kv, first);
+    const int64_t stride = turns ? D : head->in->k.stride[2];
+    kernels->bad_rows(head->worker->key_bad + first, rows, stride, count, D);
+    kernels->pack(head->worker->key_panels + locus_panel_at(first, D), rows, stride, count, D);
 }
 
 /* Keys that nobody sees may have no row in pos_k: they count as bad, which keeps them out. */
-static void pack_places(const locus_head *head, int64_t key, int64_t count)
+static void pack_places(const locus_head *head, int64_t first, int64_t count)
 {
     const locus_tensor *pos_k = &head->in->pos_k;
+    const locus_kernels *kernels = head->plan->kernels;
     locus_worker *w = head->worker;
     const int64_t D = head->plan->call.D;
-    const int64_t known = least_of(count, most_of(0, pos_k->shape[1] - key));
-    pack_panel(w->place_panels + key * D, w->place_bad + key,
-               locus_f32(pos_k, head->h, key, 0), pos_k->stride[1], known, D);
-    for (int64_t j = known; j < count; j++) w->place_bad[key + j] = 1;
+    const int64_t known = locus_least(count, locus_most(0, pos_k->shape[1] - first));
+    const float *rows = locus_f32(pos_k, head->h, first, 0);
+    kernels->bad_rows(w->place_bad + first, rows, pos_k->stride[1], known, D);
+    kernels->pack(w->place_panels + locus_panel_at(first, D), rows, pos_k->stride[1], known, D);
+    for (int64_t j = known; j < count; j++) w->place_bad[first + j] = 1;
 }
 
-void locus_head_pack(const locus_head *head, int64_t key_from, int64_t key_to, int values)
+void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int values)
 {
-    const locus_plan *plan = head->plan;
-    const locus_call *call = &plan->call;
-    const locus_tensors *in = head->in;
+    const locus_tensor *v = &head->in->v;
+    const locus_kernels *kernels = head->plan->kernels;
     locus_worker *w = head->worker;
-    for (int64_t tile = key_from; tile < key_to; tile++) {
-        const int64_t key = tile * BLOCK_KEYS, count = least_of(BLOCK_KEYS, call->Tk - key);
-        if (plan->turn_key != NULL)
-            pack_turned_keys(head, tile, count);
-        else
-            pack_panel(w->key_panels + key * call->D, w->key_bad + key,
-                       locus_f32(&in->k, head->b, head->kv, key), in->k.stride[2], count,
-                       call->D);
+    const int64_t Dv = head->plan->call.Dv;
+    for (int64_t first = from; first < to; first += head->geometry->keys) {
+        const int64_t count = locus_least(head->geometry->keys, to - first);
+        const float *rows = locus_f32(v, head->b, head->kv, first);
+        pack_keys(head, first, count);
+        kernels->bad_rows(w->value_bad + first, rows, v->stride[2], count, Dv);
         if (values)
-            pack_panel(w->value_panels + key * call->Dv, w->value_bad + key,
-                       locus_f32(&in->v, head->b, head->kv, key), in->v.stride[2], count,
-                       call->Dv);
-        else
-            for (int64_t j = 0; j < count; j++)
-                w->value_bad[key + j] = (uint8_t)locus_row_is_bad(
-                    locus_f32(&in->v, head->b, head->kv, key + j), call->Dv);
-        if (locus_present(&in->pos_k)) pack_places(head, key, count);
+            kernels->pack(w->value_panels + locus_panel_at(first, Dv), rows, v->stride[2], count,
+                          Dv);
+        if (locus_present(&head->in->pos_k)) pack_places(head, first, count);
     }
 }
 
@@ -166,34 +154,44 @@ static void load_query_row(const locus_head *head, const locus_rows *rows, int64
     if (plan->turn_query != NULL)
         locus_turn_row(plan, w->content + i * D,
                        plan->turn_query + 2 * plan->call.pairs * (rows->first + i), 1.0f);
-    w->content_bad[i] = (uint8_t)locus_row_is_bad(w->content + i * D, D);
-    if (plan->table_row != NULL) {
+    if (plan->table_row != NULL)
         load_row(w->position + i * D, q, head_row(&in->w, head->h), factor, D);
-        w->position_bad[i] = (uint8_t)locus_row_is_bad(w->position + i * D, D);
-    }
     if (locus_present(&in->pos_q)) {
         const int64_t m = rows->position + i;
         if (m >= 0 && m < in->pos_q.shape[1])
             load_row(w->place + i * D, locus_f32(&in->pos_q, head->h, m, 0), NULL, factor, D);
         else /* a row that sees no key */
             memset(w->place + i * D, 0, (size_t)D * sizeof *w->place);
-        w->place_row_bad[i] = (uint8_t)locus_row_is_bad(w->place + i * D, D);
     }
 }
 
-void locus_rows_begin(const locus_head *head, int64_t first, locus_rows *rows)
+void locus_rows_reach(const locus_head *head, int64_t first, locus_rows *rows)
 {
     const locus_call *call = &head->plan->call;
+    const int64_t keys = head->geometry->keys;
     rows->first = first;
-    rows->count = least_of(BLOCK_ROWS, call->Tq - first);
+    rows->count = locus_least(head->geometry->rows, call->Tq - first);
     rows->position = call->query_offset + first;
     /* keys with least <= m - n <= most for some row of the tile */
-    const int64_t low = most_of(0, rows->position - call->most);
-    const int64_t high = least_of(call->Tk - 1, rows->position + rows->count - 1 - call->least);
+    const int64_t low = locus_most(0, rows->position - call->most);
+    const int64_t high =
+        locus_least(call->Tk - 1, rows->position + rows->count - 1 - call->least);
     const int empty = head->plan->span == 0 || low > high;
-    rows->tile_from = empty ? 0 : low / BLOCK_KEYS;
-    rows->tile_to = empty ? 0 : high / BLOCK_KEYS + 1;
+    rows->tile_from = empty ? 0 : low / keys;
+    rows->tile_to = empty ? 0 : high / keys + 1;
+}
+
+void locus_rows_load(const locus_head *head, const locus_rows *rows)
+{
+    const locus_kernels *kernels = head->plan->kernels;
+    locus_worker *w = head->worker;
+    const int64_t D = head->plan->call.D;
     for (int64_t i = 0; i < rows->count; i++) load_query_row(head, rows, i);
+    kernels->bad_rows(w->content_bad, w->content, D, rows->count, D);
+    if (head->plan->table_row != NULL)
+        kernels->bad_rows(w->position_bad, w->position, D, rows->count, D);
+    if (locus_present(&head->in->pos_q))
+        kernels->bad_rows(w->place_row_bad, w->place, D, rows->count, D);
 }
 
 /* ---- clean rows ---- */
@@ -222,11 +220,8 @@ locus_block locus_key_block(const locus_head *head, const locus_tile *tile, floa
     if (head->plan->turn_key == NULL)
         return locus_block_of(locus_f32(&head->in->k, head->b, head->kv, tile->key),
                               head->in->k.stride[2], tile->columns, D, bad, room);
-    const float *panel = head->worker->key_panels + tile->key * D;
-    float *rows = head->worker->rows;
-    for (int64_t c = 0; c < D; c++)
-        for (int64_t j = 0; j < tile->columns; j++) rows[j * D + c] = panel[c * BLOCK_KEYS + j];
-    return locus_block_of(rows, D, tile->columns, D, bad, room);
+    return locus_block_of(turn_keys(head, tile->key, tile->columns), D, tile->columns, D, bad,
+                          room);
 }
 
 locus_block locus_value_block(const locus_head *head, const locus_tile *tile, float *room)

@@ -7,25 +7,6 @@
 #include "core/error.h"
 #include "core/memory.h"
 
-static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
-
-/* How many pieces to cut each head into, so that one head on many cores still has
- * work for them: about 16 tasks forward, 8 backward (each costs a partial buffer). */
-static int64_t pieces(int64_t wanted, int64_t heads, int64_t tiles)
-{
-    const int64_t each = heads > 0 ? ceil_div(wanted, heads) : 1;
-    return each < tiles ? each : tiles > 0 ? tiles : 1;
-}
-
-static void cut_work(locus_plan *plan)
-{
-    const locus_call *call = &plan->call;
-    plan->query_tiles = ceil_div(call->Tq, BLOCK_ROWS);
-    plan->key_tiles = ceil_div(call->Tk, BLOCK_KEYS);
-    plan->forward_chunks = pieces(16, call->B * call->H, plan->query_tiles);
-    plan->backward_splits = pieces(8, call->B * call->H, ceil_div(plan->query_tiles, 4));
-}
-
 locus_status locus_plan_new(locus_plan **out, const locus_config *config,
                             const locus_tensors *shapes, locus_error *error)
 {
@@ -45,12 +26,12 @@ locus_status locus_plan_new(locus_plan **out, const locus_config *config,
     plan->kernels = kernels;
     plan->allocator = config->allocator;
     plan->threads = config->threads != 0 ? config->threads : locus_default_threads();
-    cut_work(plan);
     const locus_status status = locus_lower(plan, shapes, error);
     if (status != LOCUS_OK) {
         locus_plan_free(plan);
         return status;
     }
+    locus_choose_geometry(plan);
     *out = plan;
     return LOCUS_OK;
 }

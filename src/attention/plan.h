@@ -10,9 +10,13 @@
 #include "kernels/kernels.h"
 #include "schemes/scheme.h"
 
-enum { BLOCK_ROWS = LOCUS_BLOCK_ROWS, BLOCK_KEYS = LOCUS_BLOCK_KEYS };
-/* Distances that meet in one tile: BLOCK_ROWS + BLOCK_KEYS - 1, padded. */
-enum { WINDOW = BLOCK_ROWS + BLOCK_KEYS };
+/* How scores are cut into tiles; chosen in one place, geometry.c. */
+typedef struct locus_geometry {
+    int64_t rows;   /* of a query tile, at most MOST_ROWS                         */
+    int64_t keys;   /* of a key tile, a multiple of LOCUS_PANEL; the row stride   */
+    int64_t window; /* room for the distances that meet in a tile, rows + keys - 1 */
+} locus_geometry;
+enum { MOST_ROWS = 96 };
 
 /* Partial gradients of one backward call, all slots together. */
 #define LOCUS_PARTIAL_BYTES ((size_t)32 << 20)
@@ -32,35 +36,45 @@ struct locus_plan {
     int64_t row_first, row_count; /* the rows that table_row reaches                  */
 
     /* Rotation: cos and sin of pair t at each row, times its gain inside its block of
-     * BLOCK_KEYS positions: e^(s log_gain) for queries, e^(-s log_gain) for keys at position
-     * s of the block. The rest of the gain, e^((query block - key block) BLOCK_KEYS log_gain),
-     * belongs to a tile; so no factor under- or overflows before the product does. */
+     * gain_block positions: e^(s log_gain) for queries, e^(-s log_gain) for keys at position
+     * s of the block. The rest of the gain, e^((query block - key block) log_gain), belongs
+     * to a tile; so no factor under- or overflows before the product does. */
     float *turn_query; /* [Tq][pairs][2], NULL: no rotation  */
     float *turn_key;   /* [Tk][pairs][2]                     */
     double *log_gain;  /* [pairs], NULL: no gain             */
+    int64_t gain_block; /* a key tile lies inside one, a query tile inside two */
 
     int has_bias;    /* an additive value by distance         */
     int has_reset;   /* the position part of m = 0 or n = 0 is replaced */
 
     /* Work is cut by shapes alone, never by the number of threads. */
-    int64_t query_tiles, key_tiles;
+    locus_geometry forward, backward;
     int64_t forward_chunks;  /* query chunks per head, forward            */
     int64_t backward_splits; /* query splits per head, backward           */
     int64_t slots;           /* partial-gradient buffers                  */
 };
 
-/* The first position of the block that `position` lies in (also below zero). */
-static inline int64_t locus_block_start(int64_t position)
+/* The first position of the gain block that `position` lies in (also below zero). */
+static inline int64_t locus_block_start(const locus_plan *plan, int64_t position)
 {
-    const int64_t rest = position % BLOCK_KEYS;
-    return position - (rest < 0 ? rest + BLOCK_KEYS : rest);
+    const int64_t rest = position % plan->gain_block;
+    return position - (rest < 0 ? rest + plan->gain_block : rest);
 }
+
+static inline int64_t locus_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t locus_least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t locus_most(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Choose the tiles and cut the work. After lowering. */
+void locus_choose_geometry(locus_plan *plan);
 
 locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_error *error);
 void locus_lower_free(locus_plan *plan);
 
-/* Additive values by z for one head: what T5, ALiBi, KERPLE and TUPE-R come down to. */
-void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, float *by_z);
+/* Additive values by z for one head: what T5, ALiBi, KERPLE and TUPE-R come down to. `room`
+ * has `pad` zeros before z = 0 and after the last. */
+void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, int64_t pad,
+                      float *room);
 
 /* Check the tensors of one call against the plan. `gradients` may have absent tensors. */
 locus_status locus_check_inputs(const locus_plan *plan, const locus_tensors *in,

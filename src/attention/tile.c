@@ -7,27 +7,26 @@
 #include "core/random.h"
 #include "core/tensor.h"
 
-static int64_t least_of(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most_of(int64_t a, int64_t b) { return a > b ? a : b; }
-
 int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key_tile,
                      locus_tile *tile)
 {
     const locus_call *call = &head->plan->call;
     tile->rows = rows->count;
     tile->query = rows->first;
-    tile->key = key_tile * BLOCK_KEYS;
-    tile->columns = least_of(BLOCK_KEYS, call->Tk - tile->key);
+    tile->key = key_tile * head->geometry->keys;
+    tile->columns = locus_least(head->geometry->keys, call->Tk - tile->key);
     tile->delta_00 = rows->position - tile->key;
     tile->skips_reset = 0;
+    tile->whole = 1;
     int any = 0;
     for (int64_t i = 0; i < tile->rows; i++) {
         /* least <= delta_00 + i - j <= most */
-        const int64_t from = most_of(0, tile->delta_00 + i - call->most);
-        const int64_t to = least_of(tile->columns, tile->delta_00 + i - call->least + 1);
-        tile->from[i] = (int32_t)least_of(from, tile->columns);
-        tile->to[i] = (int32_t)most_of(to, tile->from[i]);
+        const int64_t from = locus_most(0, tile->delta_00 + i - call->most);
+        const int64_t to = locus_least(tile->columns, tile->delta_00 + i - call->least + 1);
+        tile->from[i] = (int32_t)locus_least(from, tile->columns);
+        tile->to[i] = (int32_t)locus_most(to, tile->from[i]);
         any |= tile->to[i] > tile->from[i];
+        tile->whole &= tile->from[i] == 0 && tile->to[i] == tile->columns;
     }
     if (!any || !locus_present(&head->in->key_mask)) return any;
     const locus_tensor *mask = &head->in->key_mask;
@@ -59,55 +58,57 @@ void locus_gather(const locus_head *head, const locus_tile *tile, const locus_te
     for (int64_t y = 0; y < locus_window_width(tile); y++) {
         const int64_t z = z_0 + y;
         float *to = w->window + y * width;
-        w->window_bad[y] = 0;
         if (z < 0 || z >= plan->span) {
             memset(to, 0, (size_t)width * sizeof *to);
             continue;
         }
         const float *from = base + plan->table_row[z] * stride;
         for (int64_t c = 0; c < width; c++) to[c] = factor * from[c];
-        w->window_bad[y] = (uint8_t)locus_row_is_bad(to, width);
     }
 }
 
-void locus_window_transpose(const locus_head *head, const locus_tile *tile, int64_t width)
+void locus_skew_rows(const locus_head *head, const locus_tile *tile, const float *T)
 {
-    const locus_worker *w = head->worker;
-    for (int64_t y = 0; y < locus_window_width(tile); y++)
-        for (int64_t c = 0; c < width; c++) w->window_panel[c * WINDOW + y] = w->window[y * width + c];
-}
-
-void locus_skew_rows(const locus_tile *tile, const float *T, float *strip)
-{
+    const int64_t window = head->geometry->window, keys = head->geometry->keys;
     for (int64_t i = 0; i < tile->rows; i++) {
-        float *row = strip + i * WINDOW;
-        memset(row, 0, WINDOW * sizeof *row);
-        memcpy(row + tile->rows - 1 - i, T + i * BLOCK_KEYS, (size_t)tile->columns * sizeof *row);
+        float *row = head->worker->strip + i * window;
+        memset(row, 0, (size_t)window * sizeof *row);
+        memcpy(row + tile->rows - 1 - i, T + i * keys, (size_t)tile->columns * sizeof *row);
     }
 }
 
-void locus_skew_columns(const locus_tile *tile, const float *T, float *strip)
+void locus_skew_columns(const locus_head *head, const locus_tile *tile, const float *T)
 {
-    memset(strip, 0, (size_t)tile->columns * WINDOW * sizeof *strip);
+    const int64_t window = head->geometry->window, keys = head->geometry->keys;
+    float *strip = head->worker->strip;
+    memset(strip, 0, (size_t)(tile->columns * window) * sizeof *strip);
     for (int64_t i = 0; i < tile->rows; i++)
         for (int64_t j = 0; j < tile->columns; j++)
-            strip[j * WINDOW + tile->rows - 1 - i + j] = T[i * BLOCK_KEYS + j];
+            strip[j * window + tile->rows - 1 - i + j] = T[i * keys + j];
 }
 
-/* S[i][j] += position[i] . RK[row(delta)] */
-static void add_key_table(const locus_head *head, const locus_tile *tile,
-                          const locus_tensor *table)
+/* strip[r][y] = A_r . table row of distance y */
+static void strip_products(const locus_head *head, const locus_tile *tile, const float *A,
+                           int64_t a_row, int64_t rows, const locus_tensor *table, float factor,
+                           int64_t width)
 {
     const locus_worker *w = head->worker;
-    const int64_t D = head->plan->call.D, width = locus_window_width(tile);
-    locus_gather(head, tile, table, 1.0f, D);
-    locus_window_transpose(head, tile, D);
-    head->plan->kernels->gemm(w->strip, WINDOW, w->position, D, 1, w->window_panel, WINDOW,
-                              tile->rows, D, width, 0);
+    const int64_t distances = locus_window_width(tile);
+    locus_gather(head, tile, table, factor, width);
+    head->plan->kernels->pack(w->window_panels, w->window, width, distances, width);
+    head->plan->kernels->product(w->strip, head->geometry->window, A, a_row, w->window_panels, rows,
+                                 width, distances, NULL, 0);
+}
+
+void locus_add_row_strip(const locus_head *head, const locus_tile *tile, const float *A,
+                         const locus_tensor *table, int64_t width, float *T)
+{
+    const locus_geometry *g = head->geometry;
+    strip_products(head, tile, A, width, tile->rows, table, 1.0f, width);
     for (int64_t i = 0; i < tile->rows; i++)
-        head->plan->kernels->add(w->score + i * BLOCK_KEYS + tile->from[i],
-                                 w->strip + i * WINDOW + tile->rows - 1 - i + tile->from[i],
-                                 tile->to[i] - tile->from[i]);
+        head->plan->kernels->add(T + i * g->keys,
+                                 head->worker->strip + i * g->window + tile->rows - 1 - i,
+                                 tile->columns);
 }
 
 /* S[i][j] += scale k_j . RQ[row(delta)] */
@@ -115,25 +116,19 @@ static void add_query_table(const locus_head *head, const locus_tile *tile,
                             const locus_tensor *table)
 {
     const locus_worker *w = head->worker;
+    const locus_geometry *g = head->geometry;
     const locus_call *call = &head->plan->call;
-    const float *panel = w->key_panels + tile->key * call->D;
-    locus_gather(head, tile, table, (float)call->scale, call->D);
-    locus_window_transpose(head, tile, call->D);
-    head->plan->kernels->gemm(w->strip, WINDOW, panel, 1, BLOCK_KEYS, w->window_panel, WINDOW,
-                              tile->columns, call->D, locus_window_width(tile), 0);
+    strip_products(head, tile, locus_f32(&head->in->k, head->b, head->kv, tile->key),
+                   head->in->k.stride[2], tile->columns, table, (float)call->scale, call->D);
     for (int64_t i = 0; i < tile->rows; i++)
         for (int64_t j = tile->from[i]; j < tile->to[i]; j++)
-            w->score[i * BLOCK_KEYS + j] += w->strip[j * WINDOW + tile->rows - 1 - i + j];
+            w->score[i * g->keys + j] += w->strip[j * g->window + tile->rows - 1 - i + j];
 }
 
-/* T[i][j] += bias[z], z = most - delta_00 - i + j */
-static void add_bias(const locus_head *head, const locus_tile *tile, float *T, int64_t stride)
+/* Where row 0 of the tile reads the bias; row i reads it i floats before. */
+static const float *bias_slice(const locus_head *head, const locus_tile *tile)
 {
-    const int64_t z_00 = head->plan->call.most - tile->delta_00;
-    for (int64_t i = 0; i < tile->rows; i++)
-        head->plan->kernels->add(T + i * stride + tile->from[i],
-                                 head->bias + z_00 - i + tile->from[i],
-                                 tile->to[i] - tile->from[i]);
+    return head->bias != NULL ? head->bias + head->plan->call.most - tile->delta_00 : NULL;
 }
 
 /* The position part where m = 0 is cls[0], else where n = 0 it is cls[1]. */
@@ -154,13 +149,14 @@ static void reset_positions(const locus_head *head, const locus_rows *rows,
 static void add_places(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
 {
     const locus_worker *w = head->worker;
+    const locus_geometry *g = head->geometry;
     const int64_t D = head->plan->call.D;
-    head->plan->kernels->gemm(w->strip, WINDOW, w->place, D, 1, w->place_panels + tile->key * D,
-                              BLOCK_KEYS, tile->rows, D, tile->columns, 0);
-    if (head->bias != NULL) add_bias(head, tile, w->strip, WINDOW);
-    if (head->plan->has_reset) reset_positions(head, rows, tile, w->strip, WINDOW);
+    head->plan->kernels->product(w->strip, g->window, w->place, D,
+                                 w->place_panels + locus_panel_at(tile->key, D), tile->rows, D,
+                                 tile->columns, bias_slice(head, tile), -1);
+    if (head->plan->has_reset) reset_positions(head, rows, tile, w->strip, g->window);
     for (int64_t i = 0; i < tile->rows; i++)
-        head->plan->kernels->add(w->score + i * BLOCK_KEYS, w->strip + i * WINDOW, tile->columns);
+        head->plan->kernels->add(w->score + i * g->keys, w->strip + i * g->window, tile->columns);
 }
 
 /* ---- masks ---- */
@@ -179,7 +175,7 @@ static void add_dense(const locus_head *head, const locus_tile *tile)
     for (int64_t i = 0; i < tile->rows; i++) {
         const float *row = dense_row(dense, sizeof *row, head->b, head->h, tile->query + i,
                                      tile->key);
-        float *score = head->worker->score + i * BLOCK_KEYS;
+        float *score = head->worker->score + i * head->geometry->keys;
         for (int64_t j = 0; j < tile->columns; j++)
             score[j] = row[j] == -INFINITY ? -INFINITY : score[j] + row[j];
     }
@@ -189,7 +185,7 @@ static void hide_masked(const locus_head *head, const locus_tile *tile)
 {
     const locus_tensor *mask = &head->in->mask, *key_mask = &head->in->key_mask;
     for (int64_t i = 0; i < tile->rows; i++) {
-        float *score = head->worker->score + i * BLOCK_KEYS;
+        float *score = head->worker->score + i * head->geometry->keys;
         if (locus_present(mask)) {
             const uint8_t *row = dense_row(mask, 1, head->b, head->h, tile->query + i, tile->key);
             for (int64_t j = 0; j < tile->columns; j++)
@@ -232,19 +228,27 @@ static const float *fade_content(const locus_head *head, const locus_rows *rows,
     const locus_plan *plan = head->plan;
     locus_worker *w = head->worker;
     if (plan->log_gain == NULL) return w->content;
-    const int64_t D = plan->call.D, steps = locus_block_start(rows->position) - tile->key;
+    const int64_t D = plan->call.D;
+    const int64_t steps =
+        locus_block_start(plan, rows->position) - locus_block_start(plan, tile->key);
     for (int64_t t = 0; t < plan->call.pairs; t++) {
         int64_t first, second;
         locus_pair_columns(&plan->call, t, &first, &second);
         for (int64_t block = 0; block < 2; block++)
             w->gain[block * D + first] = w->gain[block * D + second] =
-                (float)exp((double)(steps + block * BLOCK_KEYS) * plan->log_gain[t]);
+                (float)exp((double)(steps + block * plan->gain_block) * plan->log_gain[t]);
     }
     for (int64_t i = 0; i < tile->rows; i++) {
         const float *gain = locus_row_gain(head, rows, i);
         for (int64_t c = 0; c < D; c++) w->faded[i * D + c] = w->content[i * D + c] * gain[c];
     }
     return w->faded;
+}
+
+/* 1 when some pair of the tile is hidden. */
+static int hides_some(const locus_head *head, const locus_tile *tile)
+{
+    return !tile->whole || locus_present(&head->in->mask) || locus_present(&head->in->key_mask);
 }
 
 void locus_tile_scores(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
@@ -254,15 +258,15 @@ void locus_tile_scores(const locus_head *head, const locus_rows *rows, const loc
     const int64_t D = plan->call.D;
     const locus_tensor *key_table = locus_key_table(plan, head->in);
     const locus_tensor *query_table = locus_query_table(plan, head->in);
-    plan->kernels->gemm(w->score, BLOCK_KEYS, fade_content(head, rows, tile), D, 1,
-                        w->key_panels + tile->key * D, BLOCK_KEYS, tile->rows, D, tile->columns,
-                        0);
-    if (key_table != NULL) add_key_table(head, tile, key_table);
+    const int places = locus_present(&head->in->pos_q);
+    plan->kernels->product(w->score, head->geometry->keys, fade_content(head, rows, tile), D,
+                           w->key_panels + locus_panel_at(tile->key, D), tile->rows, D,
+                           tile->columns, places ? NULL : bias_slice(head, tile), -1);
+    if (key_table != NULL) locus_add_row_strip(head, tile, w->position, key_table, D, w->score);
     if (query_table != NULL) add_query_table(head, tile, query_table);
-    if (locus_present(&head->in->pos_q)) add_places(head, rows, tile);
-    else if (head->bias != NULL) add_bias(head, tile, w->score, BLOCK_KEYS);
+    if (places) add_places(head, rows, tile);
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile);
-    hide_masked(head, tile);
+    if (hides_some(head, tile)) hide_masked(head, tile);
 }
 
 void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float *in, float *out)
@@ -270,13 +274,14 @@ void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float
     const locus_call *call = &head->plan->call;
     const uint32_t threshold = locus_dropout_threshold(call->dropout);
     const float factor = (float)(1.0 / (1.0 - call->dropout));
+    const int64_t keys = head->geometry->keys;
     for (int64_t i = 0; i < tile->rows; i++)
         for (int64_t j = 0; j < tile->columns; j++) {
             const int keep = locus_dropout_keeps(
                 call->dropout_seed, threshold, (uint32_t)head->b, (uint32_t)head->h,
                 (uint32_t)(tile->query + i), (uint32_t)(tile->key + j));
-            const float weight = in[i * BLOCK_KEYS + j];
-            out[i * BLOCK_KEYS + j] = keep ? weight * factor : 0.0f;
+            const float weight = in[i * keys + j];
+            out[i * keys + j] = keep ? weight * factor : 0.0f;
         }
 }
 
@@ -290,7 +295,7 @@ void locus_patch(const locus_head *head, const locus_tile *tile, const float *T,
             const int64_t f = from_view.origin + i * from_view.row + j * from_view.column;
             if (!from->bad[f] || !is_seen(head, tile, i, j)) continue;
             const int64_t t = to_view.origin + i * to_view.row + j * to_view.column;
-            const float weight = T[i * BLOCK_KEYS + j];
+            const float weight = T[i * head->geometry->keys + j];
             if (weight == 0.0f && head->plan->call.dropout > 0.0) continue; /* dropped */
             for (int64_t c = 0; c < width; c++)
                 to[t * to_row + c] += weight * from->raw[f * from->raw_row + c];

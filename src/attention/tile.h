@@ -28,66 +28,75 @@ typedef struct locus_block {
     int any_bad;
 } locus_block;
 
-/* Scratch of one thread. */
+/* Scratch of one thread. rows, keys, window: those of the geometry. */
 typedef struct locus_worker {
-    /* of the head: columns of a tile side by side, [key tile][width][BLOCK_KEYS] */
+    /* of the head, packed for products; value_panels and the rest below: backward only */
     float *key_panels, *value_panels, *place_panels;
     uint8_t *key_bad, *value_bad, *place_bad; /* [Tk] */
     /* of the query rows */
-    float *content;  /* [BLOCK_ROWS][D] scale (turned q + u)          */
-    float *position; /* [BLOCK_ROWS][D] scale (q + w)                 */
-    float *place;    /* [BLOCK_ROWS][D] scale pos_q                   */
-    float *faded;    /* [BLOCK_ROWS][D] content times the tile's gain */
-    float *out;      /* [BLOCK_ROWS][Dv]                              */
-    float *top, *sum, *carry;      /* [BLOCK_ROWS] streaming softmax  */
-    float *lse, *factor, *delta;   /* [BLOCK_ROWS] P = e^(s - lse) factor; delta = dout . out */
+    float *content;              /* [rows][D] scale (turned q + u)                   */
+    float *position;             /* [rows][D] scale (q + w)                          */
+    float *place;                /* [rows][D] scale pos_q                            */
+    float *faded;                /* [rows][D] content times the tile's gain          */
+    float *out;                  /* [rows][Dv]                                       */
+    float *top, *sum, *carry;    /* [rows] streaming softmax                         */
+    float *lse, *factor, *delta; /* [rows] P = e^(s - lse) factor; delta = dout . out */
     /* of the tile */
-    float *score, *grad, *dropped; /* [BLOCK_ROWS][BLOCK_KEYS]        */
-    float *strip;        /* [max(BLOCK_ROWS, BLOCK_KEYS)][WINDOW]     */
-    float *window;       /* [WINDOW][max(D, Dv)] table rows by y      */
-    float *window_panel; /* [max(D, Dv)][WINDOW]                      */
-    float *window_grad;  /* [WINDOW][max(D, Dv)]                      */
-    float *clean[4];     /* [WINDOW][max(D, Dv)] room for clean rows  */
-    float *rows;         /* [BLOCK_KEYS][max(D, Dv)] keys out of panels */
-    float *gain;         /* [2][D] of this tile, see locus_row_gain    */
-    uint8_t *content_bad, *position_bad, *place_row_bad, *dout_bad; /* [BLOCK_ROWS] */
-    uint8_t *window_bad; /* [WINDOW]                                  */
-    /* backward */
-    float *dout;         /* [BLOCK_ROWS][Dv]                          */
-    float *dcontent, *dposition, *dplace; /* [BLOCK_ROWS][D]          */
+    float *score, *grad, *dropped; /* [rows][keys]                                   */
+    float *strip;                  /* [max(rows, keys)][window]                      */
+    float *window;                 /* [window][max(D, Dv)] table rows by y           */
+    float *window_panels;          /* the same, packed                               */
+    float *window_grad;            /* [window][max(D, Dv)]                           */
+    float *clean[4];               /* [max(window, keys)][max(D, Dv)] clean rows     */
+    float *turned;                 /* [keys][D] turned keys                          */
+    float *gain;                   /* [2][D] of this tile, see locus_row_gain        */
+    uint8_t *content_bad, *position_bad, *place_row_bad, *dout_bad; /* [rows]        */
+    uint8_t *window_bad;                                            /* [window]      */
+    float *dout;                          /* [rows][Dv]                              */
+    float *dcontent, *dposition, *dplace; /* [rows][D]                               */
 } locus_worker;
 
-void locus_worker_carve(const locus_plan *plan, int backward, locus_arena *arena,
-                        locus_worker *worker);
+void locus_worker_carve(const locus_plan *plan, const locus_geometry *geometry, int backward,
+                        locus_arena *arena, locus_worker *worker);
 
 /* One (batch, head) and the thread that works on it. */
 typedef struct locus_head {
     const locus_plan *plan;
+    const locus_geometry *geometry;
     const locus_tensors *in;
     locus_worker *worker;
     int64_t b, h, kv;
-    const float *bias; /* [span] by z, or NULL */
+    const float *bias; /* by z, readable `window` floats beyond both ends; or NULL */
 } locus_head;
 
 /* The rows of one query tile. */
 typedef struct locus_rows {
     int64_t first, count;
-    int64_t position;          /* of row 0 */
+    int64_t position;           /* of row 0 */
     int64_t tile_from, tile_to; /* key tiles with a pair in reach */
 } locus_rows;
 
 typedef struct locus_tile {
     int64_t rows, columns;
-    int64_t query, key;               /* row numbers of row 0 and column 0 */
-    int64_t delta_00;                 /* distance of pair (0, 0)           */
-    int skips_reset; /* pairs whose position part was replaced count as not seen */
-    int32_t from[BLOCK_ROWS], to[BLOCK_ROWS]; /* columns that causal and window let through */
+    int64_t query, key; /* row numbers of row 0 and column 0 */
+    int64_t delta_00;   /* distance of pair (0, 0)           */
+    int whole;          /* causal and window let all pairs through           */
+    int skips_reset;    /* pairs whose position part was replaced count as not seen */
+    int32_t from[MOST_ROWS], to[MOST_ROWS]; /* columns that causal and window let through */
 } locus_tile;
 
-/* Pack keys [first, last) of the head; `values`: also the values, for dout . v. */
-void locus_head_pack(const locus_head *head, int64_t key_from, int64_t key_to, int values);
+/* Room for one head's bias by z, and where z = 0 is in it. */
+static inline int64_t locus_bias_room(const locus_plan *plan, const locus_geometry *geometry)
+{
+    return plan->span + 2 * geometry->window;
+}
 
-void locus_rows_begin(const locus_head *head, int64_t first, locus_rows *rows);
+/* Pack the head's keys [from, to); `values`: also the values, for dout . v. */
+void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int values);
+
+/* The query rows from `first` on: which key tiles they reach; their loads. */
+void locus_rows_reach(const locus_head *head, int64_t first, locus_rows *rows);
+void locus_rows_load(const locus_head *head, const locus_rows *rows);
 
 /* 0: no pair of the tile is seen, skip it. */
 int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key_tile,
@@ -102,12 +111,14 @@ void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float
 /* Table rows by y into worker->window, times factor; width is that of the table. */
 void locus_gather(const locus_head *head, const locus_tile *tile, const locus_tensor *table,
                   float factor, int64_t width);
-/* worker->window_panel = the transpose of worker->window. */
-void locus_window_transpose(const locus_head *head, const locus_tile *tile, int64_t width);
 
 /* strip[i][y] = T[i][j] on the tile, 0 elsewhere (by rows; or by columns: strip[j][y]). */
-void locus_skew_rows(const locus_tile *tile, const float *T, float *strip);
-void locus_skew_columns(const locus_tile *tile, const float *T, float *strip);
+void locus_skew_rows(const locus_head *head, const locus_tile *tile, const float *T);
+void locus_skew_columns(const locus_head *head, const locus_tile *tile, const float *T);
+
+/* T[i][j] += A_i . table row of the pair's distance, over the whole tile. */
+void locus_add_row_strip(const locus_head *head, const locus_tile *tile, const float *A,
+                         const locus_tensor *table, int64_t width, float *T);
 
 static inline int64_t locus_window_width(const locus_tile *tile)
 {
@@ -125,17 +136,15 @@ locus_block locus_place_block(const locus_head *head, const locus_tile *tile, fl
  * transpose, which carries gradients. */
 void locus_turn_row(const locus_plan *plan, float *row, const float *turn, float direction);
 
-/* The tile's gain for row i: rows of a tile lie in at most two blocks of positions. */
+/* The tile's gain for row i: rows of a tile lie in at most two gain blocks. */
 static inline const float *locus_row_gain(const locus_head *head, const locus_rows *rows,
                                           int64_t i)
 {
-    const int second =
-        locus_block_start(rows->position + i) != locus_block_start(rows->position);
-    return head->worker->gain + (second ? head->plan->call.D : 0);
+    const locus_plan *plan = head->plan;
+    const int second = locus_block_start(plan, rows->position + i) !=
+                       locus_block_start(plan, rows->position);
+    return head->worker->gain + (second ? plan->call.D : 0);
 }
-
-/* 1 where the row holds a NaN or an infinity. */
-int locus_row_is_bad(const float *row, int64_t width);
 
 /* Element (i, j) of something indexed by row, by column or by distance. */
 typedef struct locus_pair_view {

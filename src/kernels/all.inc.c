@@ -7,7 +7,8 @@
 #include "core/cpu.h"
 #include "kernels/kernels.h"
 
-_Static_assert(LOCUS_BLOCK_KEYS % VL == 0, "a tile row is a whole number of vectors");
+_Static_assert(LOCUS_LANES % VL == 0 && LOCUS_PANEL % (GEMM_VECTORS * VL) == 0,
+               "tiles and panels are whole numbers of vectors");
 
 #include "kernels/gemm.inc.c"
 #include "kernels/rows.inc.c"

@@ -1,67 +1,130 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* C (+)= A B by register tiles of GEMM_ROWS x (GEMM_VECTORS VL): A is broadcast, B is
+/* Matrix products by register tiles of GEMM_ROWS x (GEMM_VECTORS VL): A is broadcast, B is
  * loaded along its rows, and each element of C stays one chain of v_fma in ascending
- * inner index, whatever tile or tail it falls into. */
+ * inner index, whatever tile or tail it falls into.
+ *
+ * `rows`, `vectors` and the switches are constants at every call, so that the loops unroll
+ * into registers. The last columns, fewer than a vector, are `tail` lanes wide. */
 
-/* `rows`, `vectors` are constants at every call, so the loops unroll into registers. */
+LOCUS_INLINE vf load_some(const float *p, int64_t tail)
+{
+    return tail == 0 ? v_load(p) : v_loadn(p, tail);
+}
+LOCUS_INLINE void store_some(float *p, vf x, int64_t tail)
+{
+    if (tail == 0) v_store(p, x);
+    else v_storen(p, x, tail);
+}
+
 LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t a_row,
                                int64_t a_column, const float *B, int64_t b_row, int64_t inner,
-                               int accumulate, const int rows, const int vectors)
+                               const float *start, int64_t start_row, const float *plus,
+                               int64_t plus_row, int64_t tail, const int rows, const int vectors)
 {
     vf sum[GEMM_ROWS][GEMM_VECTORS];
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
-            sum[i][v] = accumulate ? v_load(C + i * c_row + v * VL) : v_set1(0.0f);
+            sum[i][v] = start != NULL ? load_some(start + i * start_row + v * VL, tail)
+                                      : v_set1(0.0f);
     for (int64_t j = 0; j < inner; j++) {
         vf b[GEMM_VECTORS];
-        for (int v = 0; v < vectors; v++) b[v] = v_load(B + j * b_row + v * VL);
+        for (int v = 0; v < vectors; v++) b[v] = load_some(B + j * b_row + v * VL, tail);
         for (int i = 0; i < rows; i++) {
             const vf a = v_set1(A[i * a_row + j * a_column]);
             for (int v = 0; v < vectors; v++) sum[i][v] = v_fma(a, b[v], sum[i][v]);
         }
     }
     for (int i = 0; i < rows; i++)
-        for (int v = 0; v < vectors; v++) v_store(C + i * c_row + v * VL, sum[i][v]);
+        for (int v = 0; v < vectors; v++) {
+            if (plus != NULL)
+                sum[i][v] = v_add(sum[i][v], load_some(plus + i * plus_row + v * VL, tail));
+            store_some(C + i * c_row + v * VL, sum[i][v], tail);
+        }
 }
 
-/* The last columns, fewer than a vector. */
-LOCUS_INLINE void tail_product(float *C, int64_t c_row, const float *A, int64_t a_row,
-                               int64_t a_column, const float *B, int64_t b_row, int64_t inner,
-                               int64_t columns, int accumulate, const int rows)
-{
-    vf sum[GEMM_ROWS];
-    for (int i = 0; i < rows; i++)
-        sum[i] = accumulate ? v_loadn(C + i * c_row, columns) : v_set1(0.0f);
-    for (int64_t j = 0; j < inner; j++) {
-        const vf b = v_loadn(B + j * b_row, columns);
-        for (int i = 0; i < rows; i++)
-            sum[i] = v_fma(v_set1(A[i * a_row + j * a_column]), b, sum[i]);
-    }
-    for (int i = 0; i < rows; i++) v_storen(C + i * c_row, sum[i], columns);
-}
-
+/* A band of rows over all columns of B. */
 LOCUS_INLINE void row_band(float *C, int64_t c_row, const float *A, int64_t a_row,
                            int64_t a_column, const float *B, int64_t b_row, int64_t inner,
-                           int64_t columns, int accumulate, const int rows)
+                           int64_t columns, const float *start, const float *plus,
+                           int64_t plus_row, const int rows)
 {
     int64_t c = 0;
+#define AT(p) ((p) != NULL ? (p) + c : NULL)
     for (; c + GEMM_VECTORS * VL <= columns; c += GEMM_VECTORS * VL)
-        tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner, accumulate, rows,
-                     GEMM_VECTORS);
+        tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner, AT(start), c_row,
+                     AT(plus), plus_row, 0, rows, GEMM_VECTORS);
     for (; c + VL <= columns; c += VL)
-        tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner, accumulate, rows, 1);
+        tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner, AT(start), c_row,
+                     AT(plus), plus_row, 0, rows, 1);
     if (c < columns)
-        tail_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner, columns - c,
-                     accumulate, rows);
+        tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner, AT(start), c_row,
+                     AT(plus), plus_row, columns - c, rows, 1);
+#undef AT
+}
+
+/* Bands of GEMM_ROWS rows, and one of what is left. */
+LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_row,
+                            int64_t a_column, const float *B, int64_t b_row, int64_t rows,
+                            int64_t inner, int64_t columns, const int accumulate,
+                            const float *plus, int64_t plus_row)
+{
+    int64_t i = 0;
+#define BAND(count)                                                                                \
+    row_band(C + i * c_row, c_row, A + i * a_row, a_row, a_column, B, b_row, inner, columns,       \
+             accumulate ? C + i * c_row : NULL, plus != NULL ? plus + i * plus_row : NULL,         \
+             plus_row, count)
+    for (; i + GEMM_ROWS <= rows; i += GEMM_ROWS) BAND(GEMM_ROWS);
+    switch (rows - i) {
+    case 1: BAND(1); break;
+    case 2: BAND(2); break;
+    case 3: BAND(3); break;
+#if GEMM_ROWS > 4
+    case 4: BAND(4); break;
+    case 5: BAND(5); break;
+#endif
+    default: break;
+    }
+#undef BAND
 }
 
 static LOCUS_GEMM(gemm)
 {
-    int64_t i = 0;
-    for (; i + GEMM_ROWS <= rows; i += GEMM_ROWS)
-        row_band(C + i * c_row, c_row, A + i * a_row, a_row, a_column, B, b_row, inner, columns,
-                 accumulate, GEMM_ROWS);
-    for (; i < rows; i++)
-        row_band(C + i * c_row, c_row, A + i * a_row, a_row, a_column, B, b_row, inner, columns,
-                 accumulate, 1);
+    if (accumulate)
+        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 1, NULL, 0);
+    else
+        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 0, NULL, 0);
+}
+
+/* A panel is the transpose of LOCUS_PANEL rows: [width][LOCUS_PANEL]. */
+static LOCUS_PRODUCT(product)
+{
+    for (int64_t c = 0; c < columns; c += LOCUS_PANEL) {
+        const int64_t count = columns - c < LOCUS_PANEL ? columns - c : LOCUS_PANEL;
+        const float *panel = panels + locus_panel_at(c, inner);
+        if (plus != NULL)
+            all_bands(C + c, c_row, A, a_row, 1, panel, LOCUS_PANEL, rows, inner, count, 0,
+                      plus + c, plus_row);
+        else
+            all_bands(C + c, c_row, A, a_row, 1, panel, LOCUS_PANEL, rows, inner, count, 0, NULL,
+                      0);
+    }
+}
+
+static LOCUS_PACK(pack)
+{
+    for (int64_t r = 0; r < count; r += VL) {
+        const int64_t some = count - r < VL ? count - r : VL;
+        float *to = panels + locus_panel_at(r / LOCUS_PANEL * LOCUS_PANEL, width) + r % LOCUS_PANEL;
+        const float *from = rows + r * row_stride;
+        int64_t c = 0;
+        for (; some == VL && c + VL <= width; c += VL) {
+            vf block[VL];
+            for (int i = 0; i < VL; i++) block[i] = v_load(from + i * row_stride + c);
+            v_transpose(block);
+            for (int i = 0; i < VL; i++) v_store(to + (c + i) * LOCUS_PANEL, block[i]);
+        }
+        for (; c < width; c++)
+            for (int64_t i = 0; i < some; i++)
+                to[c * LOCUS_PANEL + i] = from[i * row_stride + c];
+    }
 }

@@ -7,19 +7,43 @@
  * vocabulary of vec/<isa>.h and compiled once per isa/<isa>.c into a const table.
  *
  * The tile contract that everything hangs on:
- *     score tile  S[m][n] = products + position tile        (BLOCK_ROWS x BLOCK_KEYS)
+ *     score tile  S[m][n] = products + position tile
  *     streaming softmax over the key tiles in ascending order
  *     out[m] = sum of the tiles' P V
  * Every output element is one chain of operations in ascending order of the inner
  * index, started from its old value, so it does not depend on how rows are grouped
- * into tiles or threads. */
+ * into tiles or threads. The extents of a tile are the caller's; rows of a tile are
+ * `stride` floats apart, a multiple of LOCUS_LANES. */
 
+#include <stddef.h>
 #include <stdint.h>
 
-/* Rows of a query tile and columns of a key tile. The same for every table: the order
- * of the sums, and with it the bits, is a function of these two. */
-#define LOCUS_BLOCK_ROWS 64
-#define LOCUS_BLOCK_KEYS 64
+/* No vector is wider: tiles have room for this many floats behind their last column. */
+#define LOCUS_LANES 16
+
+/* Right operands of products are packed into panels, whose layout is the kernels' own
+ * business. Panels of `count` rows take locus_panel_floats floats, and row `first`, a
+ * multiple of LOCUS_PANEL, begins at locus_panel_at. */
+#define LOCUS_PANEL 64
+static inline int64_t locus_panel_floats(int64_t count, int64_t width)
+{
+    return (count + LOCUS_PANEL - 1) / LOCUS_PANEL * LOCUS_PANEL * width;
+}
+static inline int64_t locus_panel_at(int64_t first, int64_t width) { return first * width; }
+
+/* Pack `count` rows of `width` floats, row_stride apart. */
+#define LOCUS_PACK(name)                                                                           \
+    void name(float *panels, const float *rows, int64_t row_stride, int64_t count, int64_t width)
+typedef LOCUS_PACK((*locus_pack_fn));
+
+/* C[i][c] = sum_j A[i][j] row_c[j] + plus[i][c]
+ * for i < rows, j < inner, c < columns, where row_c are the rows packed in `panels`. A is
+ * row-major with stride a_row. plus[i][c] is read at plus[i * plus_row + c], plus_row of
+ * any sign; NULL: nothing is added. */
+#define LOCUS_PRODUCT(name)                                                                        \
+    void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *panels,         \
+              int64_t rows, int64_t inner, int64_t columns, const float *plus, int64_t plus_row)
+typedef LOCUS_PRODUCT((*locus_product_fn));
 
 /* C[i][c] = (accumulate ? C[i][c] : 0) + sum_j A[i][j] B[j][c]
  * for i < rows, j < inner, c < columns, j ascending. A is read at
@@ -31,26 +55,33 @@
               int accumulate)
 typedef LOCUS_GEMM((*locus_gemm_fn));
 
-/* One step of the streaming softmax on rows x columns scores, row stride LOCUS_BLOCK_KEYS.
+/* bad[r] = 1 where row r holds a NaN or an infinity, else 0. Returns 1 if any is. */
+#define LOCUS_BAD_ROWS(name)                                                                       \
+    int name(uint8_t *bad, const float *rows, int64_t row_stride, int64_t count, int64_t width)
+typedef LOCUS_BAD_ROWS((*locus_bad_rows_fn));
+
+/* One step of the streaming softmax on rows x columns scores.
  * Invariant over the keys seen so far:
  *     top[i] = max s,  sum[i] = sum e^(s - top[i]),  out[i] = sum e^(s - top[i]) v.
  * On return S holds e^(s - top) and carry[i] = e^(old top - new top), by which the caller
  * multiplies out[i] before it adds this tile. -inf scores give exactly 0; a row of
- * nothing but -inf keeps top = -inf, sum = 0, carry = 1. NaN and +inf make the row NaN. */
+ * nothing but -inf keeps top = -inf, sum = 0, carry = 1. NaN and +inf make the row NaN.
+ * top, sum and carry have room for LOCUS_LANES more rows. */
 #define LOCUS_SOFTMAX_STEP(name)                                                                   \
-    void name(float *S, int64_t rows, int64_t columns, float *top, float *sum, float *carry)
+    void name(float *S, int64_t stride, int64_t rows, int64_t columns, float *top, float *sum,     \
+              float *carry)
 typedef LOCUS_SOFTMAX_STEP((*locus_softmax_step_fn));
 
-/* S[i][j] = e^(S[i][j] - top[i]) factor[i]; exactly 0 where S[i][j] is -inf. Row stride
- * LOCUS_BLOCK_KEYS. */
+/* S[i][j] = e^(S[i][j] - top[i]) factor[i]; exactly 0 where S[i][j] is -inf. */
 #define LOCUS_SOFTMAX_AGAIN(name)                                                                  \
-    void name(float *S, int64_t rows, int64_t columns, const float *top, const float *factor)
+    void name(float *S, int64_t stride, int64_t rows, int64_t columns, const float *top,           \
+              const float *factor)
 typedef LOCUS_SOFTMAX_AGAIN((*locus_softmax_again_fn));
 
-/* dS[i][j] = P[i][j] (dP[i][j] - delta[i]), written over dP; 0 where P is 0. Row stride
- * LOCUS_BLOCK_KEYS. */
+/* dS[i][j] = P[i][j] (dP[i][j] - delta[i]), written over dP; 0 where P is 0. */
 #define LOCUS_SOFTMAX_GRAD(name)                                                                   \
-    void name(float *dP, const float *P, int64_t rows, int64_t columns, const float *delta)
+    void name(float *dP, const float *P, int64_t stride, int64_t rows, int64_t columns,            \
+              const float *delta)
 typedef LOCUS_SOFTMAX_GRAD((*locus_softmax_grad_fn));
 
 /* y[c] += x[c] for c < columns. */
@@ -64,7 +95,10 @@ typedef LOCUS_SCALE((*locus_scale_fn));
 typedef struct locus_kernels {
     const char *isa;
     uint32_t cpu; /* LOCUS_CPU_ bits it needs */
+    locus_pack_fn pack;
+    locus_product_fn product;
     locus_gemm_fn gemm;
+    locus_bad_rows_fn bad_rows;
     locus_softmax_step_fn softmax_step;
     locus_softmax_again_fn softmax_again;
     locus_softmax_grad_fn softmax_grad;

@@ -15,3 +15,24 @@ static LOCUS_SCALE(scale)
     for (; c + VL <= columns; c += VL) v_store(y + c, v_mul(v_load(y + c), f));
     for (; c < columns; c++) y[c] *= factor;
 }
+
+/* 0 times a row sums to 0, unless a NaN or an infinity makes it NaN. */
+static LOCUS_BAD_ROWS(bad_rows)
+{
+    const vf zero = v_set1(0.0f);
+    int any = 0;
+    for (int64_t r = 0; r < count; r++) {
+        const float *row = rows + r * row_stride;
+        vf sum = zero, other = zero;
+        int64_t c = 0;
+        for (; c + 2 * VL <= width; c += 2 * VL) {
+            sum = v_fma(v_load(row + c), zero, sum);
+            other = v_fma(v_load(row + c + VL), zero, other);
+        }
+        for (; c + VL <= width; c += VL) sum = v_fma(v_load(row + c), zero, sum);
+        if (c < width) sum = v_fma(v_loadn(row + c, width - c), zero, sum);
+        bad[r] = (uint8_t)(v_sum(v_add(sum, other)) != 0.0f);
+        any |= bad[r];
+    }
+    return any;
+}

@@ -34,28 +34,52 @@ static inline int64_t pad_row(float *row, int64_t columns)
 /* A row that has seen nothing but -inf subtracts 0, so that -inf - (-inf) never arises. */
 static inline float reference(float top) { return top == -INFINITY ? 0.0f : top; }
 
-static LOCUS_SOFTMAX_STEP(softmax_step)
+/* The greatest score of each row, and e^(old top - new top) for all rows at once. */
+static inline void raise_tops(float *S, int64_t stride, int64_t rows, int64_t padded, float *top,
+                              float *carry)
 {
     for (int64_t i = 0; i < rows; i++) {
-        float *row = S + i * LOCUS_BLOCK_KEYS;
-        const int64_t padded = pad_row(row, columns);
-        vf greatest = v_set1(-INFINITY);
-        for (int64_t c = 0; c < padded; c += VL) greatest = v_max(v_load(row + c), greatest);
-        const float tile_top = v_greatest(greatest);
-        const float old_top = top[i];
-        const float new_top = tile_top > old_top ? tile_top : old_top;
-        const vf minus = v_set1(-reference(new_top));
-        vf total = v_set1(0.0f);
-        for (int64_t c = 0; c < padded; c += VL) {
+        const float *row = S + i * stride;
+        vf greatest = v_set1(-INFINITY), other = greatest;
+        int64_t c = 0;
+        for (; c + 2 * VL <= padded; c += 2 * VL) {
+            greatest = v_max(v_load(row + c), greatest);
+            other = v_max(v_load(row + c + VL), other);
+        }
+        for (; c < padded; c += VL) greatest = v_max(v_load(row + c), greatest);
+        const float tile_top = v_greatest(v_max(other, greatest));
+        const float new_top = tile_top > top[i] ? tile_top : top[i];
+        /* equal tops, -inf and +inf among them, carry 1 */
+        carry[i] = new_top == top[i] ? 0.0f : top[i] - new_top;
+        top[i] = new_top;
+    }
+    for (int64_t i = 0; i < rows; i += VL) v_store(carry + i, v_exp(v_load(carry + i)));
+}
+
+static LOCUS_SOFTMAX_STEP(softmax_step)
+{
+    int64_t padded = columns;
+    for (int64_t i = 0; i < rows; i++) padded = pad_row(S + i * stride, columns);
+    raise_tops(S, stride, rows, padded, top, carry);
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = S + i * stride;
+        const vf minus = v_set1(-reference(top[i]));
+        vf total = v_set1(0.0f), other = total;
+        int64_t c = 0;
+        for (; c + 2 * VL <= padded; c += 2 * VL) {
+            const vf weight = v_exp(v_add(v_load(row + c), minus));
+            const vf beside = v_exp(v_add(v_load(row + c + VL), minus));
+            total = v_add(total, weight);
+            other = v_add(other, beside);
+            v_store(row + c, weight);
+            v_store(row + c + VL, beside);
+        }
+        for (; c < padded; c += VL) {
             const vf weight = v_exp(v_add(v_load(row + c), minus));
             total = v_add(total, weight);
             v_store(row + c, weight);
         }
-        float first[VL];
-        v_store(first, v_exp(v_set1(old_top - reference(new_top))));
-        carry[i] = old_top == new_top ? 1.0f : first[0];
-        top[i] = new_top;
-        sum[i] = sum[i] * carry[i] + v_sum(total);
+        sum[i] = sum[i] * carry[i] + v_sum(v_add(total, other));
     }
 }
 
@@ -63,7 +87,7 @@ static LOCUS_SOFTMAX_AGAIN(softmax_again)
 {
     const vf masked = v_set1(-INFINITY);
     for (int64_t i = 0; i < rows; i++) {
-        float *row = S + i * LOCUS_BLOCK_KEYS;
+        float *row = S + i * stride;
         const int64_t padded = pad_row(row, columns);
         const vf minus = v_set1(-reference(top[i])), times = v_set1(factor[i]);
         for (int64_t c = 0; c < padded; c += VL) {
@@ -78,8 +102,8 @@ static LOCUS_SOFTMAX_GRAD(softmax_grad)
 {
     const vf zero = v_set1(0.0f);
     for (int64_t i = 0; i < rows; i++) {
-        float *grad = dP + i * LOCUS_BLOCK_KEYS;
-        const float *weight = P + i * LOCUS_BLOCK_KEYS;
+        float *grad = dP + i * stride;
+        const float *weight = P + i * stride;
         const vf minus = v_set1(-delta[i]);
         for (int64_t c = 0; c < columns; c += VL) {
             const vf p = v_load(weight + c);

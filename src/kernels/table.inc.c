@@ -5,7 +5,10 @@
 const locus_kernels KERNELS_NAME = {
     .isa = KERNELS_ISA,
     .cpu = KERNELS_CPU,
+    .pack = pack,
+    .product = product,
     .gemm = gemm,
+    .bad_rows = bad_rows,
     .softmax_step = softmax_step,
     .softmax_again = softmax_again,
     .softmax_grad = softmax_grad,

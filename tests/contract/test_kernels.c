@@ -11,7 +11,7 @@
 #include "support/check.h"
 #include "support/problem.h"
 
-enum { KEYS = LOCUS_BLOCK_KEYS, ROOM = 96 * 160 };
+enum { KEYS = 64, ROOM = 96 * 160 }; /* KEYS: the row stride of tiles here */
 
 static float A[ROOM], B[ROOM], C[ROOM], before[ROOM];
 
@@ -80,6 +80,62 @@ static void test_gemm_chain(const locus_kernels *k)
         }
 }
 
+/* ---- packed products ---- */
+
+static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, int64_t columns,
+                          int64_t plus_row)
+{
+    static float panels[ROOM];
+    const int64_t c_row = columns + 3, b_row = inner + 1, a_row = inner + 2;
+    const float *plus = plus_row != 0 ? before + 4096 : NULL;
+    memcpy(C, before, sizeof C);
+    k->pack(panels, B, b_row, columns, inner);
+    k->product(C, c_row, A, a_row, panels, rows, inner, columns, plus, plus_row);
+    double worst = 0.0;
+    int touched = 0;
+    for (int64_t at = 0; at < (rows + 1) * c_row; at++) {
+        const int64_t i = at / c_row, c = at % c_row;
+        if (i >= rows || c >= columns) {
+            touched |= memcmp(&C[at], &before[at], sizeof C[at]) != 0;
+            continue;
+        }
+        double want = plus != NULL ? (double)plus[i * plus_row + c] : 0.0, size = fabs(want);
+        for (int64_t j = 0; j < inner; j++) {
+            const double term = (double)A[i * a_row + j] * (double)B[c * b_row + j];
+            want += term;
+            size += fabs(term);
+        }
+        worst = fmax(worst, fabs((double)C[at] - want) / (size + 1e-30));
+    }
+    CHECK(worst <= (double)(inner + 2) * FLT_EPSILON, "%dx%dx%d plus %d: error %g", (int)rows,
+          (int)inner, (int)columns, (int)plus_row, worst);
+    CHECK(!touched, "%dx%dx%d wrote outside", (int)rows, (int)inner, (int)columns);
+}
+
+static void test_product(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/product", k->isa)) return;
+    for (int64_t rows = 0; rows <= 13; rows++)
+        for (int64_t columns = 0; columns <= 140; columns += check_sample() ? 31 : 3)
+            for (int64_t inner = 0; inner <= 20; inner += 5)
+                check_product(k, rows, inner, columns, (rows + columns) % 3 - 1);
+}
+
+static void test_bad_rows(const locus_kernels *k)
+{
+    static const float strange[] = {NAN, INFINITY, -INFINITY};
+    if (!check_begin("kernels/%s/bad_rows", k->isa)) return;
+    for (int64_t width = 1; width <= 70; width++)
+        for (int64_t at = 0; at < width; at++) {
+            uint8_t bad[3];
+            memcpy(C, before, sizeof C);
+            C[2 * width + at] = strange[at % 3];
+            CHECK(k->bad_rows(bad, C, width, 2, width) == 0, "finite rows");
+            CHECK(k->bad_rows(bad, C, width, 3, width) == 1, "a bad row");
+            CHECK(bad[0] == 0 && bad[1] == 0 && bad[2] == 1, "width %d at %d", (int)width, (int)at);
+        }
+}
+
 /* ---- softmax ---- */
 
 static void check_exp_row(const locus_kernels *k, float *row, int64_t count)
@@ -87,7 +143,7 @@ static void check_exp_row(const locus_kernels *k, float *row, int64_t count)
     static float S[KEYS];
     float top = 0.0f, factor = 1.0f;
     memcpy(S, row, (size_t)count * sizeof *S);
-    k->softmax_again(S, 1, count, &top, &factor);
+    k->softmax_again(S, KEYS, 1, count, &top, &factor);
     for (int64_t c = 0; c < count; c++) {
         const double want = exp((double)row[c]);
         const double ulp = want < FLT_MIN ? (double)FLT_MIN : want * FLT_EPSILON;
@@ -108,8 +164,8 @@ static void test_exp(const locus_kernels *k)
         }
     if (check_begin("kernels/%s/exp/special", k->isa)) {
         const float top = 0.0f, factor = 1.0f;
-        float special[4] = {0.0f, -INFINITY, NAN, -1e30f};
-        k->softmax_again(special, 1, 4, &top, &factor);
+        float special[KEYS] = {0.0f, -INFINITY, NAN, -1e30f};
+        k->softmax_again(special, KEYS, 1, 4, &top, &factor);
         CHECK(special[0] == 1.0f, "e^0 is %.9g", (double)special[0]);
         CHECK(special[1] == 0.0f && special[3] == 0.0f, "e^-inf, e^-1e30");
         CHECK(isnan(special[2]), "e^NaN is %g", (double)special[2]);
@@ -121,7 +177,7 @@ static void test_streaming(const locus_kernels *k)
 {
     for (int step = 1; step <= KEYS; step += 9) {
         if (!check_begin("kernels/%s/softmax/step%d", k->isa, step)) continue;
-        float top = -INFINITY, sum = 0.0f, carry;
+        float top[LOCUS_LANES] = {-INFINITY}, sum[LOCUS_LANES] = {0.0f}, carry[LOCUS_LANES];
         double out = 0.0, want_sum = 0.0, want_out = 0.0, want_top = -INFINITY;
         for (int at = 0; at < 200; at++)
             want_top = fmax(want_top, (double)A[at] * 20.0);
@@ -129,8 +185,8 @@ static void test_streaming(const locus_kernels *k)
             float S[KEYS];
             const int count = at + step <= 200 ? step : 200 - at;
             for (int c = 0; c < count; c++) S[c] = A[at + c] * 20.0f;
-            k->softmax_step(S, 1, count, &top, &sum, &carry);
-            out *= (double)carry;
+            k->softmax_step(S, KEYS, 1, count, top, sum, carry);
+            out *= (double)carry[0];
             for (int c = 0; c < count; c++) out += (double)S[c] * (double)B[at + c];
         }
         for (int at = 0; at < 200; at++) {
@@ -138,23 +194,25 @@ static void test_streaming(const locus_kernels *k)
             want_sum += p;
             want_out += p * (double)B[at];
         }
-        CHECK((double)top == (double)(float)want_top, "top %g, expected %g", (double)top, want_top);
-        CHECK(fabs((double)sum - want_sum) < 1e-5 * want_sum, "sum %g, expected %g", (double)sum,
-              want_sum);
-        CHECK(fabs(out / (double)sum - want_out / want_sum) < 1e-5, "out");
+        CHECK((double)top[0] == (double)(float)want_top, "top %g, expected %g", (double)top[0],
+              want_top);
+        CHECK(fabs((double)sum[0] - want_sum) < 1e-5 * want_sum, "sum %g, expected %g",
+              (double)sum[0], want_sum);
+        CHECK(fabs(out / (double)sum[0] - want_out / want_sum) < 1e-5, "out");
     }
 }
 
 static void test_softmax_special(const locus_kernels *k)
 {
     if (!check_begin("kernels/%s/softmax/special", k->isa)) return;
-    float top[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, sum[4] = {0}, carry[4];
+    float top[4 + LOCUS_LANES] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
+    float sum[4 + LOCUS_LANES] = {0}, carry[4 + LOCUS_LANES] = {0};
     static float S[4 * KEYS];
     for (int i = 0; i < 4 * KEYS; i++) S[i] = -INFINITY;
     S[KEYS + 1] = 2.0f;
     S[2 * KEYS + 2] = NAN;
     S[3 * KEYS] = INFINITY;
-    k->softmax_step(S, 4, 5, top, sum, carry);
+    k->softmax_step(S, KEYS, 4, 5, top, sum, carry);
     CHECK(top[0] == -INFINITY && sum[0] == 0.0f && carry[0] == 1.0f && S[0] == 0.0f,
           "a row of -inf: top %g sum %g carry %g", (double)top[0], (double)sum[0],
           (double)carry[0]);
@@ -173,7 +231,7 @@ static void test_softmax_grad(const locus_kernels *k)
             dP[c] = c % 5 == 0 ? NAN : A[c];
             P[c] = c % 5 == 0 || c >= columns ? 0.0f : B[c];
         }
-        k->softmax_grad(dP, P, 1, columns, &delta);
+        k->softmax_grad(dP, P, KEYS, 1, columns, &delta);
         for (int c = 0; c < columns; c++) {
             const float want = c % 5 == 0 ? 0.0f : P[c] * (A[c] - delta);
             CHECK(fabsf(dP[c] - want) <= 1e-6f, "column %d of %d", c, columns);
@@ -213,6 +271,8 @@ int main(int argc, char **argv)
         }
         test_gemm(k);
         test_gemm_chain(k);
+        test_product(k);
+        test_bad_rows(k);
         test_exp(k);
         test_streaming(k);
         test_softmax_special(k);

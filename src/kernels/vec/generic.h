@@ -59,3 +59,14 @@ static inline float v_greatest(vf a)
     const float x = a[0] > a[2] ? a[0] : a[2], y = a[1] > a[3] ? a[1] : a[3];
     return x > y ? x : y;
 }
+
+/* Transpose VL x VL. */
+static inline void v_transpose(vf r[VL])
+{
+    for (int i = 0; i < VL; i++)
+        for (int j = i + 1; j < VL; j++) {
+            const float x = r[i][j];
+            r[i][j] = r[j][i];
+            r[j][i] = x;
+        }
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The extents of the tiles and the cut of the work: functions of shapes and scheme alone,
+ * never of the number of threads, because the order of the sums depends on them. */
+
+#include "attention/plan.h"
+
+/* How many pieces to cut each head into, so that one head on many cores still has work
+ * for them: about 16 tasks forward, 8 backward (each costs a partial buffer). */
+static int64_t pieces(int64_t wanted, int64_t heads, int64_t tiles)
+{
+    const int64_t each = heads > 0 ? locus_ceil_div(wanted, heads) : 1;
+    return each < tiles ? each : tiles > 0 ? tiles : 1;
+}
+
+static locus_geometry geometry(const locus_plan *plan, int64_t rows, int64_t keys)
+{
+    /* A table on the key side costs rows + keys distances per key: square tiles. */
+    const int by_keys = locus_query_table(plan, &plan->shapes) != NULL;
+    if (by_keys) rows = keys = LOCUS_PANEL;
+    if (plan->log_gain != NULL) {
+        keys = locus_least(keys, plan->gain_block);
+        rows = locus_least(rows, plan->gain_block);
+    }
+    const int64_t padded =
+        locus_ceil_div(locus_most(plan->call.Tk, 1), LOCUS_PANEL) * LOCUS_PANEL;
+    keys = locus_least(keys, padded);
+    const int64_t window = locus_ceil_div(rows + keys, LOCUS_PANEL) * LOCUS_PANEL;
+    return (locus_geometry){.rows = rows, .keys = keys, .window = window};
+}
+
+void locus_choose_geometry(locus_plan *plan)
+{
+    const locus_call *call = &plan->call;
+    const int64_t heads = call->B * call->H;
+    plan->forward = geometry(plan, 48, 256);
+    plan->backward = geometry(plan, 96, 192);
+    plan->forward_chunks = pieces(16, heads, locus_ceil_div(call->Tq, plan->forward.rows));
+    plan->backward_splits =
+        pieces(8, heads, locus_ceil_div(locus_ceil_div(call->Tq, plan->backward.rows), 4));
+}
