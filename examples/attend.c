@@ -24,7 +24,8 @@ int main(void)
     void *workspace = malloc(bytes);
     if (locus_forward(plan, &in, &results, workspace, bytes, &error) != LOCUS_OK)
         return puts(error.text), 1;
-    for (int t = 0; t < T; t++) printf("token %d: out[0] = %.4f, lse = %.4f\n", t, out[t * D], lse[t]);
+    for (int t = 0; t < T; t++)
+        printf("token %d: out[0] = %.4f, lse = %.4f\n", t, out[t * D], lse[t]);
     free(workspace);
     locus_plan_free(plan);
 }

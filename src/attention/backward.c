@@ -125,8 +125,9 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
     locus_arena arena = {base, 0}, measure = {NULL, 0};
     locus_worker worker;
     locus_slot slot;
-    call->bias = locus_take_floats(
-        &arena, plan->has_bias ? c->H * locus_bias_room(plan, &plan->backward) : 0);
+    call->bias =
+        locus_take_floats(&arena,
+                          plan->has_bias ? c->H * locus_bias_room(plan, &plan->backward) : 0);
     call->bias_total = locus_take(&arena, plan->has_bias ? c->H * plan->span : 0, sizeof(double));
     call->cls_total = locus_take(&arena, all.cls ? c->H * 2 : 0, sizeof(double));
     memset(&call->exact, 0, sizeof call->exact);
@@ -164,9 +165,9 @@ static locus_head head_of(const locus_backward_call *call, locus_worker *worker,
         .b = b,
         .h = h,
         .kv = kv,
-        .bias = plan->has_bias
-                    ? call->bias + h * locus_bias_room(plan, &plan->backward) + plan->backward.window
-                    : NULL,
+        .bias = plan->has_bias ? call->bias + h * locus_bias_room(plan, &plan->backward) +
+                                     plan->backward.window
+                               : NULL,
     };
     return head;
 }
@@ -229,8 +230,8 @@ static void turn_keys_back(const locus_plan *plan, const locus_slot *slot)
 {
     if (plan->turn_key == NULL || slot->k == NULL) return;
     for (int64_t n = 0; n < plan->call.Tk; n++)
-        locus_turn_row(plan, slot->k + n * plan->call.D,
-                       plan->turn_key + 2 * plan->call.pairs * n, -1.0f);
+        locus_turn_row(plan, slot->k + n * plan->call.D, plan->turn_key + 2 * plan->call.pairs * n,
+                       -1.0f);
 }
 
 static void run_unit(void *context, size_t index, uint32_t worker_number)
@@ -339,14 +340,12 @@ locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
     };
     carve(plan, locus_align(workspace), &call);
     const locus_tensor *dense = &grad->bias_dense;
-    call.dense_directly = call.wanted.dense && dense->shape[0] == plan->call.B &&
-                          dense->shape[1] == plan->call.H;
+    call.dense_directly =
+        call.wanted.dense && dense->shape[0] == plan->call.B && dense->shape[1] == plan->call.H;
     if ((flags & LOCUS_ACCUMULATE) == 0) locus_fold_zero(&call);
-    if (plan->has_bias)
-        locus_parallel_for(plan->threads, (size_t)plan->call.H, expand_bias, &call);
+    if (plan->has_bias) locus_parallel_for(plan->threads, (size_t)plan->call.H, expand_bias, &call);
     if (call.wanted.bias)
-        memset(call.bias_total, 0,
-               (size_t)(plan->call.H * plan->span) * sizeof *call.bias_total);
+        memset(call.bias_total, 0, (size_t)(plan->call.H * plan->span) * sizeof *call.bias_total);
     if (call.wanted.cls)
         memset(call.cls_total, 0, (size_t)(2 * plan->call.H) * sizeof *call.cls_total);
     run_rounds(&call);

@@ -40,7 +40,7 @@ typedef struct locus_backward_call {
     const locus_tensor *dout;
     const locus_tensors *grad;
     locus_wanted wanted;
-    int dense_directly; /* bias_dense is not broadcast: units own its rows */
+    int dense_directly;  /* bias_dense is not broadcast: units own its rows */
     float *bias;         /* [H][locus_bias_room]         */
     double *bias_total;  /* [H][span] by z               */
     double *cls_total;   /* [H][2]                       */

@@ -28,8 +28,8 @@ static void refine_coarse_rows(const locus_head *head, const locus_rows *rows)
         locus_tile tile;
         if (!locus_tile_begin(head, rows, t, &tile)) continue;
         locus_tile_scores(head, rows, &tile);
-        head->plan->kernels->softmax_step(w->score, head->geometry->keys, tile.rows, tile.columns, w->top, w->sum,
-                                          w->carry);
+        head->plan->kernels->softmax_step(w->score, head->geometry->keys, tile.rows, tile.columns,
+                                          w->top, w->sum, w->carry);
     }
     for (int64_t i = 0; i < rows->count; i++) {
         if (!is_coarse(w->lse[i]) || w->sum[i] == 0.0f) continue;
@@ -130,8 +130,8 @@ static void add_to_rows(const locus_head *head, const locus_tile *tile, const fl
 }
 
 /* Add worker->window_grad, by y, to the rows of a table's partial gradient. */
-static void scatter_window(const locus_head *head, const locus_tile *tile, float *to,
-                           float factor, int64_t width)
+static void scatter_window(const locus_head *head, const locus_tile *tile, float *to, float factor,
+                           int64_t width)
 {
     const locus_plan *plan = head->plan;
     const int64_t z_0 = plan->call.most - tile->delta_00 - (tile->rows - 1);
@@ -151,11 +151,13 @@ static void add_to_table(const locus_head *head, const locus_tile *tile, const f
 {
     const locus_worker *w = head->worker;
     const int64_t distances = locus_window_width(tile);
-    if (by_column) locus_skew_columns(head, tile, T);
-    else locus_skew_rows(head, tile, T);
-    head->plan->kernels->gemm(w->window_grad, width, w->strip, 1, head->geometry->window, from->clean,
-                              from->clean_row, distances, by_column ? tile->columns : tile->rows,
-                              width, 0);
+    if (by_column)
+        locus_skew_columns(head, tile, T);
+    else
+        locus_skew_rows(head, tile, T);
+    head->plan->kernels->gemm(w->window_grad, width, w->strip, 1, head->geometry->window,
+                              from->clean, from->clean_row, distances,
+                              by_column ? tile->columns : tile->rows, width, 0);
     locus_patch(head, tile, T, w->window_grad, width, locus_by_distance(tile), from,
                 by_column ? locus_by_column() : locus_by_row(), width);
     scatter_window(head, tile, to, factor, width);
@@ -166,8 +168,7 @@ static void spread_values(const locus_head *head, const locus_tile *tile, const 
     const locus_worker *w = head->worker;
     const int64_t Dv = head->plan->call.Dv;
     if (slot->v == NULL && slot->value_table == NULL) return;
-    const locus_block dout =
-        locus_block_of(w->dout, Dv, tile->rows, Dv, w->dout_bad, w->clean[2]);
+    const locus_block dout = locus_block_of(w->dout, Dv, tile->rows, Dv, w->dout_bad, w->clean[2]);
     const float *weights = kept_weights(head);
     if (slot->v != NULL) add_to_keys(head, tile, weights, slot->v, &dout, Dv);
     if (slot->value_table != NULL)
@@ -190,23 +191,21 @@ static void spread_content_rows(const locus_head *head, const locus_rows *rows,
     add_to_rows(head, tile, w->grad, product, keys, D);
     for (int64_t i = 0; i < tile->rows; i++) {
         const float *gain = locus_row_gain(head, rows, i);
-        for (int64_t c = 0; c < D; c++)
-            w->dcontent[i * D + c] += product[i * D + c] * gain[c];
+        for (int64_t c = 0; c < D; c++) w->dcontent[i * D + c] += product[i * D + c] * gain[c];
     }
 }
 
 static void spread_content(const locus_backward_call *call, const locus_head *head,
-                           const locus_rows *rows, const locus_tile *tile,
-                           const locus_slot *slot, const locus_block *keys)
+                           const locus_rows *rows, const locus_tile *tile, const locus_slot *slot,
+                           const locus_block *keys)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     const int64_t D = plan->call.D;
     if (call->wanted.q || call->wanted.u) spread_content_rows(head, rows, tile, keys);
     if (slot->k == NULL) return;
-    const locus_block content =
-        locus_block_of(plan->log_gain != NULL ? w->faded : w->content, D, tile->rows, D,
-                       w->content_bad, w->clean[1]);
+    const locus_block content = locus_block_of(plan->log_gain != NULL ? w->faded : w->content, D,
+                                               tile->rows, D, w->content_bad, w->clean[1]);
     add_to_keys(head, tile, w->grad, slot->k, &content, D);
 }
 
@@ -224,8 +223,8 @@ static void spread_key_table(const locus_backward_call *call, const locus_head *
         const locus_block window =
             locus_block_of(w->window, D, distances, D, w->window_bad, w->clean[1]);
         locus_skew_rows(head, tile, w->grad);
-        plan->kernels->gemm(w->dposition, D, w->strip, head->geometry->window, 1, window.clean, window.clean_row,
-                            tile->rows, distances, D, 1);
+        plan->kernels->gemm(w->dposition, D, w->strip, head->geometry->window, 1, window.clean,
+                            window.clean_row, tile->rows, distances, D, 1);
         locus_patch(head, tile, w->grad, w->dposition, D, locus_by_row(), &window,
                     locus_by_distance(tile), D);
     }
@@ -251,10 +250,10 @@ static void spread_query_table(const locus_head *head, const locus_tile *tile,
         const locus_block window =
             locus_block_of(w->window, D, distances, D, w->window_bad, w->clean[1]);
         locus_skew_columns(head, tile, w->grad);
-        plan->kernels->gemm(to, D, w->strip, head->geometry->window, 1, window.clean, window.clean_row,
-                            tile->columns, distances, D, 1);
-        locus_patch(head, tile, w->grad, to, D, locus_by_column(), &window,
-                    locus_by_distance(tile), D);
+        plan->kernels->gemm(to, D, w->strip, head->geometry->window, 1, window.clean,
+                            window.clean_row, tile->columns, distances, D, 1);
+        locus_patch(head, tile, w->grad, to, D, locus_by_column(), &window, locus_by_distance(tile),
+                    D);
     }
     if (slot->query_table != NULL)
         add_to_table(head, tile, w->grad, slot->query_table, scale, keys, 1, D);
@@ -269,14 +268,13 @@ static void spread_bias(const locus_head *head, const locus_tile *tile, const fl
     const int64_t z_00 = head->plan->call.most - tile->delta_00, keys = head->geometry->keys;
     for (int64_t i = 0; i < tile->rows; i++) {
         double *by_z = slot->bias + z_00 - i;
-        for (int64_t j = tile->from[i]; j < tile->to[i]; j++)
-            by_z[j] += (double)T[i * keys + j];
+        for (int64_t j = tile->from[i]; j < tile->to[i]; j++) by_z[j] += (double)T[i * keys + j];
     }
 }
 
 /* Take the pairs whose position part was replaced out of T, into dcls. */
-static void spread_reset(const locus_rows *rows, const locus_tile *tile, float *T,
-                         int64_t stride, const locus_slot *slot)
+static void spread_reset(const locus_rows *rows, const locus_tile *tile, float *T, int64_t stride,
+                         const locus_slot *slot)
 {
     double total[2] = {0.0, 0.0};
     for (int64_t i = 0; i < tile->rows; i++) {
@@ -319,10 +317,9 @@ void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *
     const locus_tensor *to = &call->grad->bias_dense;
     for (int64_t i = 0; i < tile->rows; i++) {
         float *row = (float *)to->data + head->b * locus_broadcast_stride(to, 0) +
-                     head->h * locus_broadcast_stride(to, 1) +
-                     (tile->query + i) * to->stride[2] + tile->key * to->stride[3];
-        head->plan->kernels->add(row, head->worker->grad + i * head->geometry->keys,
-                                 tile->columns);
+                     head->h * locus_broadcast_stride(to, 1) + (tile->query + i) * to->stride[2] +
+                     tile->key * to->stride[3];
+        head->plan->kernels->add(row, head->worker->grad + i * head->geometry->keys, tile->columns);
     }
 }
 
@@ -335,6 +332,8 @@ void locus_tile_spread(const locus_backward_call *call, const locus_head *head,
     spread_key_table(call, head, tile, slot);
     spread_query_table(head, tile, slot, &keys);
     if (call->wanted.dense && call->dense_directly) locus_tile_spread_dense(call, head, tile);
-    if (locus_present(&head->in->pos_q)) spread_places(call, head, rows, tile, slot);
-    else if (slot->bias != NULL) spread_bias(head, tile, head->worker->grad, slot);
+    if (locus_present(&head->in->pos_q))
+        spread_places(call, head, rows, tile, slot);
+    else if (slot->bias != NULL)
+        spread_bias(head, tile, head->worker->grad, slot);
 }

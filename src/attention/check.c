@@ -30,16 +30,15 @@ static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted
                           name, wanted->dtype == LOCUS_U8 ? "U8" : "F32");
     for (uint32_t i = 0; i < t->rank; i++)
         if (t->stride[i] < 0 || (t->dtype == LOCUS_F32 && !last_axis_is_dense(t)))
-            return locus_fail(error, LOCUS_ERR_TENSOR,
-                              "tensor %s: found strides that are negative or not 1 on the last axis",
-                              name);
+            return locus_fail(
+                error, LOCUS_ERR_TENSOR,
+                "tensor %s: found strides that are negative or not 1 on the last axis", name);
     if (t->data == NULL && locus_tensor_elements(t) > 0)
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s: found no data", name);
     return LOCUS_OK;
 }
 
-locus_status locus_check_inputs(const locus_plan *plan, const locus_tensors *in,
-                                locus_error *error)
+locus_status locus_check_inputs(const locus_plan *plan, const locus_tensors *in, locus_error *error)
 {
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *wanted = locus_tensor_at_const(&plan->shapes, i);
@@ -56,8 +55,7 @@ locus_status locus_check_results(const locus_plan *plan, const locus_results *re
     const locus_call *c = &plan->call;
     const locus_tensor out =
         locus_view(NULL, LOCUS_F32, 4, (const int64_t[]){c->B, c->H, c->Tq, c->Dv});
-    const locus_tensor lse =
-        locus_view(NULL, LOCUS_F32, 3, (const int64_t[]){c->B, c->H, c->Tq});
+    const locus_tensor lse = locus_view(NULL, LOCUS_F32, 3, (const int64_t[]){c->B, c->H, c->Tq});
     LOCUS_TRY(check_view(&results->out, &out, "out", error));
     return check_view(&results->lse, &lse, "lse", error);
 }
@@ -71,8 +69,7 @@ static locus_status check_apart(const locus_tensor *a, const char *a_name, const
 }
 
 locus_status locus_check_output_overlap(const locus_tensors *in, const locus_tensor *outputs,
-                                        const char *const *names, size_t count,
-                                        locus_error *error)
+                                        const char *const *names, size_t count, locus_error *error)
 {
     for (size_t i = 0; i < count; i++) {
         for (size_t k = 0; k < LOCUS_TENSOR_COUNT; k++)

@@ -23,8 +23,7 @@ static void zero_tensor(const locus_tensor *t)
     for (int64_t i = 0; i < extent[0]; i++)
         for (int64_t j = 0; j < extent[1]; j++)
             for (int64_t k = 0; k < extent[2]; k++) {
-                float *row =
-                    (float *)t->data + i * stride[0] + j * stride[1] + k * stride[2];
+                float *row = (float *)t->data + i * stride[0] + j * stride[1] + k * stride[2];
                 memset(row, 0, (size_t)extent[3] * sizeof *row);
             }
 }
@@ -100,14 +99,14 @@ static void fold_unit(const locus_backward_call *call, int64_t number, int64_t l
     if (slot.k) fold_rows(k, slot.k, c->D, key_target(&g->k, &unit, c->Tk), low, high);
     if (slot.v) fold_rows(k, slot.v, c->Dv, key_target(&g->v, &unit, c->Tk), low, high);
     if (slot.key_table)
-        fold_rows(k, slot.key_table, c->D,
-                  table_target(plan, locus_key_table(plan, g), &unit), low, high);
+        fold_rows(k, slot.key_table, c->D, table_target(plan, locus_key_table(plan, g), &unit), low,
+                  high);
     if (slot.query_table && slot.query_table != slot.key_table)
-        fold_rows(k, slot.query_table, c->D,
-                  table_target(plan, locus_query_table(plan, g), &unit), low, high);
+        fold_rows(k, slot.query_table, c->D, table_target(plan, locus_query_table(plan, g), &unit),
+                  low, high);
     if (slot.value_table)
-        fold_rows(k, slot.value_table, c->Dv,
-                  table_target(plan, locus_value_table(plan, g), &unit), low, high);
+        fold_rows(k, slot.value_table, c->Dv, table_target(plan, locus_value_table(plan, g), &unit),
+                  low, high);
     if (slot.u) fold_rows(k, slot.u, c->D, head_target(&g->u, &unit), low, high);
     if (slot.w) fold_rows(k, slot.w, c->D, head_target(&g->w, &unit), low, high);
     if (slot.pos_q)

@@ -46,7 +46,8 @@ static void expand_bias(void *context, size_t head, uint32_t worker)
     const forward_call *call = context;
     (void)worker;
     locus_lower_bias(call->plan, call->in, (int64_t)head, call->plan->forward.window,
-                     call->bias + (int64_t)head * locus_bias_room(call->plan, &call->plan->forward));
+                     call->bias +
+                         (int64_t)head * locus_bias_room(call->plan, &call->plan->forward));
 }
 
 /* out[i] = carry[i] out[i] + sum_j P[i][j] (v_j + RV[row(delta)]) */
@@ -66,8 +67,8 @@ static void add_values(const locus_head *head, const locus_tile *tile)
         if (w->carry[i] != 1.0f) plan->kernels->scale(w->out + i * Dv, w->carry[i], Dv);
 
     const locus_block values = locus_value_block(head, tile, w->clean[0]);
-    plan->kernels->gemm(w->out, Dv, weights, g->keys, 1, values.clean, values.clean_row,
-                        tile->rows, tile->columns, Dv, 1);
+    plan->kernels->gemm(w->out, Dv, weights, g->keys, 1, values.clean, values.clean_row, tile->rows,
+                        tile->columns, Dv, 1);
     locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &values, locus_by_column(), Dv);
     if (table == NULL) return;
 
@@ -78,8 +79,8 @@ static void add_values(const locus_head *head, const locus_tile *tile)
     locus_skew_rows(head, tile, weights);
     plan->kernels->gemm(w->out, Dv, w->strip, g->window, 1, window.clean, window.clean_row,
                         tile->rows, width, Dv, 1);
-    locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &window,
-                locus_by_distance(tile), Dv);
+    locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &window, locus_by_distance(tile),
+                Dv);
 }
 
 /* out / sum and lse = top + ln sum; a row that saw nothing has sum 0. */
@@ -113,8 +114,8 @@ static void attend_rows(const locus_head *head, int64_t first, const locus_resul
         locus_tile tile;
         if (!locus_tile_begin(head, &rows, t, &tile)) continue;
         locus_tile_scores(head, &rows, &tile);
-        head->plan->kernels->softmax_step(w->score, head->geometry->keys, tile.rows, tile.columns, w->top, w->sum,
-                                          w->carry);
+        head->plan->kernels->softmax_step(w->score, head->geometry->keys, tile.rows, tile.columns,
+                                          w->top, w->sum, w->carry);
         add_values(head, &tile);
     }
     finish_rows(head, &rows, results);
@@ -160,12 +161,11 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
     LOCUS_TRY(locus_check_inputs(plan, in, error));
     LOCUS_TRY(locus_check_results(plan, results, error));
     const locus_tensor outputs[] = {results->out, results->lse};
-    LOCUS_TRY(locus_check_output_overlap(in, outputs, (const char *const[]){"out", "lse"}, 2,
-                                         error));
+    LOCUS_TRY(
+        locus_check_output_overlap(in, outputs, (const char *const[]){"out", "lse"}, 2, error));
     if (workspace == NULL || bytes < locus_forward_workspace(plan))
-        return locus_fail(error, LOCUS_ERR_WORKSPACE,
-                          "workspace: found %zu bytes, expected %zu", workspace ? bytes : 0,
-                          locus_forward_workspace(plan));
+        return locus_fail(error, LOCUS_ERR_WORKSPACE, "workspace: found %zu bytes, expected %zu",
+                          workspace ? bytes : 0, locus_forward_workspace(plan));
     return LOCUS_OK;
 }
 
@@ -176,10 +176,8 @@ locus_status locus_forward(const locus_plan *plan, const locus_tensors *in,
     LOCUS_TRY(check_call(plan, in, results, workspace, workspace_bytes, error));
     forward_call call = {.plan = plan, .in = in, .results = results};
     carve(plan, locus_align(workspace), &call);
-    if (plan->has_bias)
-        locus_parallel_for(plan->threads, (size_t)plan->call.H, expand_bias, &call);
+    if (plan->has_bias) locus_parallel_for(plan->threads, (size_t)plan->call.H, expand_bias, &call);
     const int64_t tasks = plan->call.B * plan->call.H * plan->forward_chunks;
-    if (plan->call.Tq > 0)
-        locus_parallel_for(plan->threads, (size_t)tasks, attend_chunk, &call);
+    if (plan->call.Tq > 0) locus_parallel_for(plan->threads, (size_t)tasks, attend_chunk, &call);
     return LOCUS_OK;
 }

@@ -21,8 +21,7 @@ static locus_geometry geometry(const locus_plan *plan, int64_t rows, int64_t key
         keys = locus_least(keys, plan->gain_block);
         rows = locus_least(rows, plan->gain_block);
     }
-    const int64_t padded =
-        locus_ceil_div(locus_most(plan->call.Tk, 1), LOCUS_PANEL) * LOCUS_PANEL;
+    const int64_t padded = locus_ceil_div(locus_most(plan->call.Tk, 1), LOCUS_PANEL) * LOCUS_PANEL;
     keys = locus_least(keys, padded);
     const int64_t window = locus_ceil_div(rows + keys, LOCUS_PANEL) * LOCUS_PANEL;
     return (locus_geometry){.rows = rows, .keys = keys, .window = window};

@@ -95,8 +95,10 @@ locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_er
     locus_status status = LOCUS_OK;
     if (scheme->row != NULL) {
         plan->table_row = rows_by_z(plan, scheme->row);
-        if (plan->table_row == NULL) status = LOCUS_ERR_MEMORY;
-        else find_reach(plan);
+        if (plan->table_row == NULL)
+            status = LOCUS_ERR_MEMORY;
+        else
+            find_reach(plan);
     }
     if (status == LOCUS_OK && plan->has_bias && scheme->bias_row != NULL) {
         plan->bias_row = rows_by_z(plan, scheme->bias_row);

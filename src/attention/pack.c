@@ -38,8 +38,8 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->score = locus_take_floats(arena, rows * g->keys);
     w->grad = locus_take_floats(arena, backward ? rows * g->keys : 0);
     w->dropped = locus_take_floats(arena, call->dropout > 0.0 ? rows * g->keys : 0);
-    w->strip = locus_take_floats(
-        arena, tables || places ? locus_most(g->rows, g->keys) * g->window : 0);
+    w->strip =
+        locus_take_floats(arena, tables || places ? locus_most(g->rows, g->keys) * g->window : 0);
     w->window = locus_take_floats(arena, windows * wide);
     w->window_panels = locus_take_floats(arena, locus_panel_floats(windows, wide));
     w->window_grad = locus_take_floats(arena, backward ? windows * wide : 0);
@@ -91,8 +91,8 @@ static void pack_keys(const locus_head *head, int64_t first, int64_t count)
     const locus_kernels *kernels = head->plan->kernels;
     const int turns = head->plan->turn_key != NULL;
     const int64_t D = head->plan->call.D;
-    const float *rows = turns ? turn_keys(head, first, count)
-                              : locus_f32(&head->in->k, head->b, head->kv, first);
+    const float *rows =
+        turns ? turn_keys(head, first, count) : locus_f32(&head->in->k, head->b, head->kv, first);
     const int64_t stride = turns ? D : head->in->k.stride[2];
     kernels->bad_rows(head->worker->key_bad + first, rows, stride, count, D);
     kernels->pack(head->worker->key_panels + locus_panel_at(first, D), rows, stride, count, D);
@@ -174,8 +174,7 @@ void locus_rows_reach(const locus_head *head, int64_t first, locus_rows *rows)
     rows->position = call->query_offset + first;
     /* keys with least <= m - n <= most for some row of the tile */
     const int64_t low = locus_most(0, rows->position - call->most);
-    const int64_t high =
-        locus_least(call->Tk - 1, rows->position + rows->count - 1 - call->least);
+    const int64_t high = locus_least(call->Tk - 1, rows->position + rows->count - 1 - call->least);
     const int empty = head->plan->span == 0 || low > high;
     rows->tile_from = empty ? 0 : low / keys;
     rows->tile_to = empty ? 0 : high / keys + 1;
@@ -234,7 +233,6 @@ locus_block locus_value_block(const locus_head *head, const locus_tile *tile, fl
 locus_block locus_place_block(const locus_head *head, const locus_tile *tile, float *room)
 {
     const locus_tensor *pos_k = &head->in->pos_k;
-    return locus_block_of(locus_f32(pos_k, head->h, tile->key, 0), pos_k->stride[1],
-                          tile->columns, head->plan->call.D,
-                          head->worker->place_bad + tile->key, room);
+    return locus_block_of(locus_f32(pos_k, head->h, tile->key, 0), pos_k->stride[1], tile->columns,
+                          head->plan->call.D, head->worker->place_bad + tile->key, room);
 }

@@ -31,21 +31,21 @@ struct locus_plan {
     /* Distances that causal and window let through, z = most - delta ascending with the
      * key: span = most - least + 1 of them (0: no pair at all). */
     int64_t span;
-    int32_t *table_row; /* [span] row of the relative tables by z, NULL: no tables    */
-    int32_t *bias_row;  /* [span] row of `bias` by z, NULL: the hook is asked         */
+    int32_t *table_row;           /* [span] row of the relative tables by z, NULL: no tables    */
+    int32_t *bias_row;            /* [span] row of `bias` by z, NULL: the hook is asked         */
     int64_t row_first, row_count; /* the rows that table_row reaches                  */
 
     /* Rotation: cos and sin of pair t at each row, times its gain inside its block of
      * gain_block positions: e^(s log_gain) for queries, e^(-s log_gain) for keys at position
      * s of the block. The rest of the gain, e^((query block - key block) log_gain), belongs
      * to a tile; so no factor under- or overflows before the product does. */
-    float *turn_query; /* [Tq][pairs][2], NULL: no rotation  */
-    float *turn_key;   /* [Tk][pairs][2]                     */
-    double *log_gain;  /* [pairs], NULL: no gain             */
+    float *turn_query;  /* [Tq][pairs][2], NULL: no rotation  */
+    float *turn_key;    /* [Tk][pairs][2]                     */
+    double *log_gain;   /* [pairs], NULL: no gain             */
     int64_t gain_block; /* a key tile lies inside one, a query tile inside two */
 
-    int has_bias;    /* an additive value by distance         */
-    int has_reset;   /* the position part of m = 0 or n = 0 is replaced */
+    int has_bias;  /* an additive value by distance         */
+    int has_reset; /* the position part of m = 0 or n = 0 is replaced */
 
     /* Work is cut by shapes alone, never by the number of threads. */
     locus_geometry forward, backward;
@@ -82,8 +82,7 @@ locus_status locus_check_inputs(const locus_plan *plan, const locus_tensors *in,
 locus_status locus_check_results(const locus_plan *plan, const locus_results *results,
                                  locus_error *error);
 locus_status locus_check_output_overlap(const locus_tensors *in, const locus_tensor *outputs,
-                                        const char *const *names, size_t count,
-                                        locus_error *error);
+                                        const char *const *names, size_t count, locus_error *error);
 locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *in,
                                    const locus_results *results, const locus_tensor *dout,
                                    const locus_tensors *grad, locus_error *error);

@@ -132,8 +132,8 @@ static const float *bias_slice(const locus_head *head, const locus_tile *tile)
 }
 
 /* The position part where m = 0 is cls[0], else where n = 0 it is cls[1]. */
-static void reset_positions(const locus_head *head, const locus_rows *rows,
-                            const locus_tile *tile, float *T, int64_t stride)
+static void reset_positions(const locus_head *head, const locus_rows *rows, const locus_tile *tile,
+                            float *T, int64_t stride)
 {
     const locus_tensor *cls = &head->in->cls;
     const float *at = (const float *)cls->data + head->h * cls->stride[1];
@@ -173,8 +173,8 @@ static void add_dense(const locus_head *head, const locus_tile *tile)
 {
     const locus_tensor *dense = &head->in->bias_dense;
     for (int64_t i = 0; i < tile->rows; i++) {
-        const float *row = dense_row(dense, sizeof *row, head->b, head->h, tile->query + i,
-                                     tile->key);
+        const float *row =
+            dense_row(dense, sizeof *row, head->b, head->h, tile->query + i, tile->key);
         float *score = head->worker->score + i * head->geometry->keys;
         for (int64_t j = 0; j < tile->columns; j++)
             score[j] = row[j] == -INFINITY ? -INFINITY : score[j] + row[j];
@@ -192,8 +192,8 @@ static void hide_masked(const locus_head *head, const locus_tile *tile)
                 if (row[j * mask->stride[3]] == 0) score[j] = -INFINITY;
         }
         if (locus_present(key_mask)) {
-            const uint8_t *row = (const uint8_t *)key_mask->data +
-                                 locus_offset(key_mask, head->b, tile->key, 0, 0);
+            const uint8_t *row =
+                (const uint8_t *)key_mask->data + locus_offset(key_mask, head->b, tile->key, 0, 0);
             for (int64_t j = 0; j < tile->columns; j++)
                 if (row[j * key_mask->stride[1]] == 0) score[j] = -INFINITY;
         }
@@ -208,8 +208,7 @@ static int is_seen(const locus_head *head, const locus_tile *tile, int64_t i, in
     const int64_t q = tile->query + i, k = tile->key + j;
     if (j < tile->from[i] || j >= tile->to[i]) return 0;
     if (tile->skips_reset && (k == 0 || tile->delta_00 + i + tile->key == 0)) return 0;
-    if (locus_present(&in->key_mask) && locus_get(&in->key_mask, head->b, k, 0, 0) == 0.0)
-        return 0;
+    if (locus_present(&in->key_mask) && locus_get(&in->key_mask, head->b, k, 0, 0) == 0.0) return 0;
     if (locus_present(&in->mask) &&
         *(const uint8_t *)dense_row(&in->mask, 1, head->b, head->h, q, k) == 0)
         return 0;
@@ -277,9 +276,9 @@ void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float
     const int64_t keys = head->geometry->keys;
     for (int64_t i = 0; i < tile->rows; i++)
         for (int64_t j = 0; j < tile->columns; j++) {
-            const int keep = locus_dropout_keeps(
-                call->dropout_seed, threshold, (uint32_t)head->b, (uint32_t)head->h,
-                (uint32_t)(tile->query + i), (uint32_t)(tile->key + j));
+            const int keep = locus_dropout_keeps(call->dropout_seed, threshold, (uint32_t)head->b,
+                                                 (uint32_t)head->h, (uint32_t)(tile->query + i),
+                                                 (uint32_t)(tile->key + j));
             const float weight = in[i * keys + j];
             out[i * keys + j] = keep ? weight * factor : 0.0f;
         }

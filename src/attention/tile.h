@@ -137,12 +137,11 @@ locus_block locus_place_block(const locus_head *head, const locus_tile *tile, fl
 void locus_turn_row(const locus_plan *plan, float *row, const float *turn, float direction);
 
 /* The tile's gain for row i: rows of a tile lie in at most two gain blocks. */
-static inline const float *locus_row_gain(const locus_head *head, const locus_rows *rows,
-                                          int64_t i)
+static inline const float *locus_row_gain(const locus_head *head, const locus_rows *rows, int64_t i)
 {
     const locus_plan *plan = head->plan;
-    const int second = locus_block_start(plan, rows->position + i) !=
-                       locus_block_start(plan, rows->position);
+    const int second =
+        locus_block_start(plan, rows->position + i) != locus_block_start(plan, rows->position);
     return head->worker->gain + (second ? plan->call.D : 0);
 }
 

@@ -12,8 +12,10 @@ LOCUS_INLINE vf load_some(const float *p, int64_t tail)
 }
 LOCUS_INLINE void store_some(float *p, vf x, int64_t tail)
 {
-    if (tail == 0) v_store(p, x);
-    else v_storen(p, x, tail);
+    if (tail == 0)
+        v_store(p, x);
+    else
+        v_storen(p, x, tail);
 }
 
 LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t a_row,
@@ -24,8 +26,8 @@ LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t 
     vf sum[GEMM_ROWS][GEMM_VECTORS];
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
-            sum[i][v] = start != NULL ? load_some(start + i * start_row + v * VL, tail)
-                                      : v_set1(0.0f);
+            sum[i][v] =
+                start != NULL ? load_some(start + i * start_row + v * VL, tail) : v_set1(0.0f);
     for (int64_t j = 0; j < inner; j++) {
         vf b[GEMM_VECTORS];
         for (int v = 0; v < vectors; v++) b[v] = load_some(B + j * b_row + v * VL, tail);
@@ -43,10 +45,9 @@ LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t 
 }
 
 /* A band of rows over all columns of B. */
-LOCUS_INLINE void row_band(float *C, int64_t c_row, const float *A, int64_t a_row,
-                           int64_t a_column, const float *B, int64_t b_row, int64_t inner,
-                           int64_t columns, const float *start, const float *plus,
-                           int64_t plus_row, const int rows)
+LOCUS_INLINE void row_band(float *C, int64_t c_row, const float *A, int64_t a_row, int64_t a_column,
+                           const float *B, int64_t b_row, int64_t inner, int64_t columns,
+                           const float *start, const float *plus, int64_t plus_row, const int rows)
 {
     int64_t c = 0;
 #define AT(p) ((p) != NULL ? (p) + c : NULL)
@@ -65,8 +66,8 @@ LOCUS_INLINE void row_band(float *C, int64_t c_row, const float *A, int64_t a_ro
 /* Bands of GEMM_ROWS rows, and one of what is left. */
 LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_row,
                             int64_t a_column, const float *B, int64_t b_row, int64_t rows,
-                            int64_t inner, int64_t columns, const int accumulate,
-                            const float *plus, int64_t plus_row)
+                            int64_t inner, int64_t columns, const int accumulate, const float *plus,
+                            int64_t plus_row)
 {
     int64_t i = 0;
 #define BAND(count)                                                                                \
@@ -124,7 +125,6 @@ static LOCUS_PACK(pack)
             for (int i = 0; i < VL; i++) v_store(to + (c + i) * LOCUS_PANEL, block[i]);
         }
         for (; c < width; c++)
-            for (int64_t i = 0; i < some; i++)
-                to[c * LOCUS_PANEL + i] = from[i * row_stride + c];
+            for (int64_t i = 0; i < some; i++) to[c * LOCUS_PANEL + i] = from[i * row_stride + c];
     }
 }

@@ -130,10 +130,20 @@ static int64_t extent(const locus_call *call, const char *token, size_t length)
         const char *token;
         int64_t value;
     } known[] = {
-        {"B", call->B},   {"H", call->H},   {"Hk", call->Hk}, {"Tq", call->Tq},
-        {"Tk", call->Tk}, {"D", call->D},   {"Dv", call->Dv}, {"E", call->E},
-        {"T", call->T},   {"M", call->M},   {"HD", call->H * call->D},
-        {"R", call->R},   {"2", 2},         {"buckets", call->options.buckets},
+        {"B", call->B},
+        {"H", call->H},
+        {"Hk", call->Hk},
+        {"Tq", call->Tq},
+        {"Tk", call->Tk},
+        {"D", call->D},
+        {"Dv", call->Dv},
+        {"E", call->E},
+        {"T", call->T},
+        {"M", call->M},
+        {"HD", call->H * call->D},
+        {"R", call->R},
+        {"2", 2},
+        {"buckets", call->options.buckets},
     };
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strlen(known[i].token) == length && memcmp(known[i].token, token, length) == 0)
@@ -204,9 +214,9 @@ static locus_status check_tensor(const locus_call *call, const locus_tensor_info
                                  const locus_tensor *t, locus_error *error)
 {
     if (!locus_present(t))
-        return info->required ? locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s is missing",
-                                           info->name)
-                              : LOCUS_OK;
+        return info->required
+                   ? locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s is missing", info->name)
+                   : LOCUS_OK;
     const int is_mask = strcmp(info->name, "mask") == 0 || strcmp(info->name, "key_mask") == 0;
     if ((t->dtype == LOCUS_U8) != is_mask)
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s: found %s, expected %s", info->name,

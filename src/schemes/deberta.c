@@ -83,8 +83,8 @@ static locus_status check(locus_call *call, const locus_tensors *shapes, locus_e
                    : locus_fail(error, LOCUS_ERR_TENSOR,
                                 "tensors rel_k and rel_q are both missing, expected at least one");
     if (call->level != LOCUS_LAYER) return LOCUS_OK;
-    LOCUS_TRY(check_own(&shapes->w_rk, &shapes->b_rk, "w_rk", "b_rk", call->options.c2p != 0,
-                        "c2p", error));
+    LOCUS_TRY(check_own(&shapes->w_rk, &shapes->b_rk, "w_rk", "b_rk", call->options.c2p != 0, "c2p",
+                        error));
     return check_own(&shapes->w_rq, &shapes->b_rq, "w_rq", "b_rq", call->options.p2c != 0, "p2c",
                      error);
 }
@@ -203,8 +203,7 @@ const locus_scheme locus_scheme_deberta = {
             .rule = "t = clip(beta(m - n) + span, 0, 2 span - 1); beta: exact to buckets/2, then "
                     "logarithmic, rounded up",
             .scale = "1/sqrt(D (1 + tables))",
-            .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_CONTENT_POSITION |
-                     LOCUS_TERM_POSITION_CONTENT,
+            .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_CONTENT_POSITION | LOCUS_TERM_POSITION_CONTENT,
             .traits = LOCUS_TRAIT_RELATIVE | LOCUS_TRAIT_LEARNED,
             .options = options,
             .tensors = tensors,

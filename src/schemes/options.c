@@ -76,8 +76,8 @@ static locus_status refuse_value(const locus_option_info *info, const char *valu
     if (info->kind == LOCUS_OPTION_CHOICE)
         return locus_fail(error, LOCUS_ERR_OPTION, "option %s: found \"%s\", expected %s",
                           info->name, found, choice_text(info->choices, names, sizeof names));
-    return locus_fail(error, LOCUS_ERR_OPTION, "option %s: found \"%s\", expected %s in [%.15g, %.15g]",
-                      info->name, found,
+    return locus_fail(error, LOCUS_ERR_OPTION,
+                      "option %s: found \"%s\", expected %s in [%.15g, %.15g]", info->name, found,
                       info->kind == LOCUS_OPTION_INTEGER ? "an integer" : "a decimal number",
                       info->minimum, info->maximum);
 }
@@ -86,7 +86,8 @@ locus_status locus_options_set(locus_options *options, const char *scheme, uint3
                                const char *name, const char *value, locus_error *error)
 {
     const locus_scheme_info *info = locus_scheme_find(scheme);
-    if (info == NULL) return locus_fail(error, LOCUS_ERR_SCHEME, "scheme \"%s\" is unknown", scheme);
+    if (info == NULL)
+        return locus_fail(error, LOCUS_ERR_SCHEME, "scheme \"%s\" is unknown", scheme);
     const locus_option_info *option = find_option(info, level, name);
     if (option == NULL)
         return locus_fail(error, LOCUS_ERR_OPTION, "option \"%s\" is not known to scheme %s", name,

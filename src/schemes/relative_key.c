@@ -66,8 +66,7 @@ const locus_scheme locus_scheme_relative_key_query = {
             .name = "relative_key_query",
             .title = "BERT relative keys and queries",
             .formula = "s = c (q.k + q.rel_k[m-n] + k.rel_k[m-n])",
-            .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_CONTENT_POSITION |
-                     LOCUS_TERM_POSITION_CONTENT,
+            .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_CONTENT_POSITION | LOCUS_TERM_POSITION_CONTENT,
             SHARED_INFO,
         },
     .check = check,

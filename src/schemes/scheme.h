@@ -20,14 +20,14 @@ typedef struct locus_call {
     const struct locus_scheme *scheme;
     uint32_t level; /* LOCUS_ATTEND or LOCUS_LAYER                              */
     locus_options options;
-    int64_t B, H, Hk;       /* batch, query heads, key/value heads               */
-    int64_t Tq, Tk;         /* query rows, key rows                              */
-    int64_t D, Dv;          /* width of q and k, width of v                      */
-    int64_t E, T, M;        /* layers: model width, rows of x, rows of memory    */
-    int64_t R;              /* rows of the relative tables (of attend)           */
-    int64_t pairs;          /* channel pairs that are turned, 0 = no rotation    */
-    int64_t query_offset;   /* position of query row 0                           */
-    int64_t least, most;    /* delta of the pairs that causal and window let
+    int64_t B, H, Hk;     /* batch, query heads, key/value heads               */
+    int64_t Tq, Tk;       /* query rows, key rows                              */
+    int64_t D, Dv;        /* width of q and k, width of v                      */
+    int64_t E, T, M;      /* layers: model width, rows of x, rows of memory    */
+    int64_t R;            /* rows of the relative tables (of attend)           */
+    int64_t pairs;        /* channel pairs that are turned, 0 = no rotation    */
+    int64_t query_offset; /* position of query row 0                           */
+    int64_t least, most;  /* delta of the pairs that causal and window let
                                through: [least, most], empty when least > most   */
     double scale;
     double dropout;
@@ -125,9 +125,11 @@ double locus_t5_bias(const locus_call *call, const locus_tensors *in, int64_t he
 void locus_t5_bias_grad(const locus_call *call, const locus_tensors *in, int64_t head,
                         int64_t delta, double ds, const locus_tensors *grad);
 
+/* clang-format off */
 #define LOCUS_OPTION_END {.name = NULL}
 #define LOCUS_TENSOR_END {.name = NULL}
 #define LOCUS_PROJECTION_END {.table = LOCUS_NO_TENSOR}
+/* clang-format on */
 #define LOCUS_BOTH (LOCUS_ATTEND | LOCUS_LAYER)
 #define LOCUS_NO_TABLES                                                                            \
     .key_table = LOCUS_NO_TENSOR, .query_table = LOCUS_NO_TENSOR, .value_table = LOCUS_NO_TENSOR

@@ -74,8 +74,7 @@ static void check_all_lengths(const test_variant *v, const char *isa)
     for (size_t d = 0; d < 3; d++)
         for (int64_t q = 0; q <= 70; q++)
             for (int64_t k = 0; k <= 70; k++)
-                check_shape(v, isa,
-                            (test_spec){.B = 1, .H = 1, .Tq = q, .Tk = k, .D = widths[d]});
+                check_shape(v, isa, (test_spec){.B = 1, .H = 1, .Tq = q, .Tk = k, .D = widths[d]});
 }
 
 static void check_widths(const test_variant *v, const char *isa)
@@ -84,8 +83,9 @@ static void check_widths(const test_variant *v, const char *isa)
     const int64_t step = check_sample() ? 23 : check_full() ? 1 : 5;
     for (int64_t d = 1; d <= 70; d += step) {
         check_shape(v, isa, (test_spec){.B = 1, .H = 2, .Tq = 19, .Tk = 19, .D = d});
-        check_shape(v, isa,
-                    (test_spec){.B = 2, .H = 4, .Hk = 2, .Tq = 7, .Tk = 66, .D = d, .Dv = d / 2 + 1});
+        check_shape(
+            v, isa,
+            (test_spec){.B = 2, .H = 4, .Hk = 2, .Tq = 7, .Tk = 66, .D = d, .Dv = d / 2 + 1});
     }
     for (size_t i = 0; i < sizeof large / sizeof *large; i += (size_t)(check_full() ? 1 : 4))
         check_shape(v, isa, (test_spec){.B = 1, .H = 1, .Tq = 9, .Tk = 13, .D = large[i]});
@@ -101,8 +101,10 @@ int main(int argc, char **argv)
             continue;
         }
         for (size_t v = 0; v < TEST_VARIANTS; v++) {
-            if (check_full()) check_all_lengths(&test_variants[v], isa);
-            else check_lengths(&test_variants[v], isa);
+            if (check_full())
+                check_all_lengths(&test_variants[v], isa);
+            else
+                check_lengths(&test_variants[v], isa);
             check_widths(&test_variants[v], isa);
         }
     }

@@ -57,8 +57,8 @@ static void test_threads(const test_variant *v)
 /* Entry b of the batch of `to` = the only entry of `from`. */
 static void copy_entry(const locus_tensor *from, const locus_tensor *to, int64_t b)
 {
-    const size_t bytes = (size_t)locus_tensor_elements(from) *
-                         (from->dtype == LOCUS_U8 ? 1 : sizeof(float));
+    const size_t bytes =
+        (size_t)locus_tensor_elements(from) * (from->dtype == LOCUS_U8 ? 1 : sizeof(float));
     if (to->shape[0] == 1) b = 0;
     memcpy((char *)to->data + (size_t)b * bytes, from->data, bytes);
 }
@@ -116,8 +116,7 @@ static locus_tensor restride(const locus_tensor *t, float **memory, int copy)
     view.stride[3] = 1;
     for (int64_t at = 0; copy && at < B * H * T * D; at++) {
         const int64_t d = at % D, n = at / D % T, h = at / (D * T) % H, b = at / (D * T * H);
-        ((float *)view.data)[b * T * row + n * row + h * head + d] =
-            ((const float *)t->data)[at];
+        ((float *)view.data)[b * T * row + n * row + h * head + d] = ((const float *)t->data)[at];
     }
     return view;
 }
@@ -129,8 +128,9 @@ static int gather_back(const locus_tensor *view, const float *memory, const locu
     size_t numbers = 0;
     for (int64_t at = 0; at < B * H * T * D; at++) {
         const int64_t d = at % D, n = at / D % T, h = at / (D * T) % H, b = at / (D * T * H);
-        const float x = ((const float *)view->data)[b * view->stride[0] + n * view->stride[2] +
-                                                    h * view->stride[1] + d];
+        const float x =
+            ((const float *)
+                 view->data)[b * view->stride[0] + n * view->stride[2] + h * view->stride[1] + d];
         ((float *)to->data)[at] = x;
         numbers += x == x;
     }
@@ -195,8 +195,8 @@ static void test_row_alone(const test_variant *v)
         test_variant_problem(v, (test_spec){.B = 1, .H = 1, .Tq = T, .Tk = T, .D = D});
     run(all);
     for (int64_t row = 0; row < T; row += 23) {
-        test_problem *one = test_variant_problem(
-            v, (test_spec){.B = 1, .H = 1, .Tq = 1, .Tk = T, .D = D});
+        test_problem *one =
+            test_variant_problem(v, (test_spec){.B = 1, .H = 1, .Tq = 1, .Tk = T, .D = D});
         one->config = all->config;
         one->config.offset_given = 1;
         one->config.query_offset = row;

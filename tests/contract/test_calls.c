@@ -27,8 +27,7 @@ static call begin(const test_variant *v, test_spec shape)
 {
     call c = {.p = test_variant_problem(v, shape)};
     locus_error error = {{0}};
-    CHECK(locus_plan_new(&c.plan, &c.p->config, &c.p->in[1], &error) == LOCUS_OK, "%s",
-          error.text);
+    CHECK(locus_plan_new(&c.plan, &c.p->config, &c.p->in[1], &error) == LOCUS_OK, "%s", error.text);
     c.bytes = locus_forward_workspace(c.plan) > locus_backward_workspace(c.plan)
                   ? locus_forward_workspace(c.plan)
                   : locus_backward_workspace(c.plan);

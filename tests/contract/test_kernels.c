@@ -147,8 +147,8 @@ static void check_exp_row(const locus_kernels *k, float *row, int64_t count)
     for (int64_t c = 0; c < count; c++) {
         const double want = exp((double)row[c]);
         const double ulp = want < FLT_MIN ? (double)FLT_MIN : want * FLT_EPSILON;
-        CHECK(fabs((double)S[c] - want) <= 2.0 * ulp, "e^%.9g: %.9g, expected %.9g",
-              (double)row[c], (double)S[c], want);
+        CHECK(fabs((double)S[c] - want) <= 2.0 * ulp, "e^%.9g: %.9g, expected %.9g", (double)row[c],
+              (double)S[c], want);
     }
 }
 
@@ -159,7 +159,9 @@ static void test_exp(const locus_kernels *k)
         for (int block = 0; block < (check_sample() ? 20 : 2000); block++) {
             for (int c = 0; c < KEYS; c++)
                 row[c] = (float)(-100.0 * test_uniform((uint64_t)block, (uint64_t)c) *
-                                 (block % 3 == 0 ? 1.0 : block % 3 == 1 ? 0.01 : 0.1));
+                                 (block % 3 == 0   ? 1.0
+                                  : block % 3 == 1 ? 0.01
+                                                   : 0.1));
             check_exp_row(k, row, 1 + block % KEYS);
         }
     if (check_begin("kernels/%s/exp/special", k->isa)) {
@@ -179,8 +181,7 @@ static void test_streaming(const locus_kernels *k)
         if (!check_begin("kernels/%s/softmax/step%d", k->isa, step)) continue;
         float top[LOCUS_LANES] = {-INFINITY}, sum[LOCUS_LANES] = {0.0f}, carry[LOCUS_LANES];
         double out = 0.0, want_sum = 0.0, want_out = 0.0, want_top = -INFINITY;
-        for (int at = 0; at < 200; at++)
-            want_top = fmax(want_top, (double)A[at] * 20.0);
+        for (int at = 0; at < 200; at++) want_top = fmax(want_top, (double)A[at] * 20.0);
         for (int at = 0; at < 200; at += step) {
             float S[KEYS];
             const int count = at + step <= 200 ? step : 200 - at;

@@ -62,8 +62,8 @@ static void test_variant_memory(const test_variant *v)
 {
     if (v->with != NULL) return; /* the caller's own n x n tensors */
     if (!check_begin("memory/%s", v->name)) return;
-    test_problem *p = test_variant_problem(
-        v, (test_spec){.B = 1, .H = 1, .Tq = N, .Tk = N, .D = WIDTH});
+    test_problem *p =
+        test_variant_problem(v, (test_spec){.B = 1, .H = 1, .Tq = N, .Tk = N, .D = WIDTH});
     test_allocator memory;
     test_allocator_init(&memory);
     p->config.allocator = &memory.interface;
@@ -74,10 +74,10 @@ static void test_variant_memory(const test_variant *v)
     const size_t forward = locus_forward_workspace(plan), backward = locus_backward_workspace(plan);
     CHECK(memory.peak_bytes + forward < limit, "plan %zu + forward %zu bytes", memory.peak_bytes,
           forward);
-    CHECK(memory.peak_bytes + backward < limit, "plan %zu + backward %zu bytes",
-          memory.peak_bytes, backward);
-    const int measured = strcmp(v->name, "relative_key_query-causal") == 0 ||
-                         strcmp(v->name, "none-window") == 0;
+    CHECK(memory.peak_bytes + backward < limit, "plan %zu + backward %zu bytes", memory.peak_bytes,
+          backward);
+    const int measured =
+        strcmp(v->name, "relative_key_query-causal") == 0 || strcmp(v->name, "none-window") == 0;
     if (measured && SANITIZED) check_skip("resident size means nothing under a sanitizer");
     if (measured && !SANITIZED) check_resident(p, plan);
     locus_plan_free(plan);

@@ -52,9 +52,8 @@ static void test_nan(const test_variant *v, const char *name, int64_t element)
 {
     test_problem *p = make(v);
     const int index = locus_tensor_index(name);
-    const locus_tensor *t = strcmp(name, "dout") == 0
-                                ? &p->dout[0]
-                                : locus_tensor_at_const(&p->in[0], (size_t)index);
+    const locus_tensor *t =
+        strcmp(name, "dout") == 0 ? &p->dout[0] : locus_tensor_at_const(&p->in[0], (size_t)index);
     if (locus_tensor_elements(t) > element && check_begin("special/nan/%s/%s", v->name, name)) {
         test_set_value(t, element, (double)NAN);
         test_problem_sync(p);
@@ -220,9 +219,9 @@ static void test_float_state(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const inputs[] = {"q",     "k",     "v",     "dout", "rel_k", "rel_q",
-                                         "rel_v", "u",     "w",     "bias", "pos_q", "pos_k",
-                                         "cls",   "slopes", "a",    "p",    "bias_dense"};
+    static const char *const inputs[] = {"q",     "k",      "v", "dout", "rel_k",     "rel_q",
+                                         "rel_v", "u",      "w", "bias", "pos_q",     "pos_k",
+                                         "cls",   "slopes", "a", "p",    "bias_dense"};
     if (!check_args(argc, argv)) return 2;
     for (size_t v = 0; v < TEST_VARIANTS; v += (check_sample() ? 3 : 1)) {
         for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {

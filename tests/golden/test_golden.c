@@ -2,9 +2,8 @@
 
 /* Every golden case, made by independent implementations, through the door that users
  * have: the oracle to 1e-9, and the float path on every instruction set of this machine
- * with one and with two threads to the tolerances of manifest.json. The
- * wanted tensors are read and compared here, without help from the library's own
- * comparison; that one must agree. */
+ * with one and with two threads to the tolerances of manifest.json. The wanted tensors are
+ * read and compared here, without help from the library's own comparison, which must agree. */
 
 #include <dirent.h>
 #include <inttypes.h>
@@ -99,7 +98,7 @@ static void check_result(const locus_case *loaded, const locus_file *file, size_
     locus_tensor want = read_want(file, name);
     locus_case_difference own = {.size = sizeof own};
     locus_error error = {""};
-    char text[256];
+    char text[256] = "";
     if (!CHECK(want.rank != 0, "nothing to compare %s with", name)) return;
     const comparison c = compare_tensors(locus_case_result(loaded, index), &want);
     const size_t elements = (size_t)locus_tensor_elements(&want);

@@ -165,6 +165,9 @@ static void check_buckets(void)
         for (int64_t most = 2; most <= exact_limit; most += check_sample() ? 5 : 1)
             for (int both = 0; both <= (buckets % 2 == 0 && buckets >= 4); both++)
                 if (most > (both ? buckets / 4 : buckets / 2)) check_t5_exact(buckets, most, both);
+    check_t5_exact(3, 9, 0); /* ties: 3^2 = 9^1 */
+    check_t5_exact(6, 25, 1);
+    check_deberta_exact(6, 28);
     check_t5_exact(32, 128, 1);
     check_t5_exact(32, 128, 0);
     check_t5_exact(64, 256, 1);

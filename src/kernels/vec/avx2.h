@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #define VL 8
-#define GEMM_ROWS 6    /* 12 accumulators, 2 registers for B, 1 broadcast of 16 */
+#define GEMM_ROWS 6 /* 12 accumulators, 2 registers for B, 1 broadcast of 16 */
 #define GEMM_VECTORS 2
 
 typedef __m256 vf;
@@ -46,8 +46,8 @@ static inline vf v_unless_equal(vf a, vf b, vf x)
 /* 2^n for the whole number n in `shifted` = n + 1.5 * 2^23, n >= -127 (2^-127 reads as 0). */
 static inline vf v_pow2_shifted(vf shifted)
 {
-    const __m256i bits = _mm256_sub_epi32(_mm256_castps_si256(shifted),
-                                          _mm256_set1_epi32(0x4B400000 - 127));
+    const __m256i bits =
+        _mm256_sub_epi32(_mm256_castps_si256(shifted), _mm256_set1_epi32(0x4B400000 - 127));
     return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 23));
 }
 

@@ -10,7 +10,7 @@
 #include <stdint.h>
 
 #define VL 16
-#define GEMM_ROWS 6    /* 24 accumulators, 4 registers for B, 1 broadcast of 32 */
+#define GEMM_ROWS 6 /* 24 accumulators, 4 registers for B, 1 broadcast of 32 */
 #define GEMM_VECTORS 4
 
 typedef __m512 vf;
@@ -21,10 +21,7 @@ static inline vf v_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void v_store(float *p, vf x) { _mm512_storeu_ps(p, x); }
 
 /* 0 < n < VL lanes; the others read as 0 and are not written. */
-static inline vf v_loadn(const float *p, int64_t n)
-{
-    return _mm512_maskz_loadu_ps(v_first(n), p);
-}
+static inline vf v_loadn(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
 static inline void v_storen(float *p, vf x, int64_t n) { _mm512_mask_storeu_ps(p, v_first(n), x); }
 
 static inline vf v_set1(float a) { return _mm512_set1_ps(a); }
@@ -45,8 +42,8 @@ static inline vf v_unless_equal(vf a, vf b, vf x)
 /* 2^n for the whole number n in `shifted` = n + 1.5 * 2^23, n >= -127 (2^-127 reads as 0). */
 static inline vf v_pow2_shifted(vf shifted)
 {
-    const __m512i bits = _mm512_sub_epi32(_mm512_castps_si512(shifted),
-                                          _mm512_set1_epi32(0x4B400000 - 127));
+    const __m512i bits =
+        _mm512_sub_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(0x4B400000 - 127));
     return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 23));
 }
 
