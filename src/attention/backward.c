@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/backward.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -209,6 +210,20 @@ static void finish_rows(const locus_backward_call *call, const locus_head *head,
     }
 }
 
+/* A row whose every logit is -inf has output 0 and gradient 0: it sees nothing, whatever
+ * made the logits so. */
+static int begin_tile(const locus_head *head, const locus_rows *rows, int64_t key_tile,
+                      locus_tile *tile)
+{
+    if (!locus_tile_begin(head, rows, key_tile, tile)) return 0;
+    for (int64_t i = 0; i < tile->rows; i++) {
+        if (head->worker->lse[i] != -INFINITY) continue;
+        tile->from[i] = tile->to[i] = 0;
+        tile->whole = 0;
+    }
+    return 1;
+}
+
 static void backward_rows(const locus_backward_call *call, const locus_head *head, int64_t first,
                           const locus_slot *slot)
 {
@@ -218,7 +233,7 @@ static void backward_rows(const locus_backward_call *call, const locus_head *hea
     locus_backward_rows_begin(call, head, &rows);
     for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
         locus_tile tile;
-        if (!locus_tile_begin(head, &rows, t, &tile)) continue;
+        if (!begin_tile(head, &rows, t, &tile)) continue;
         locus_tile_gradients(head, &rows, &tile);
         locus_tile_spread(call, head, &rows, &tile, slot);
     }
@@ -279,7 +294,7 @@ static void run_dense(void *context, size_t index, uint32_t worker_number)
             locus_backward_rows_begin(call, &head, &rows);
             for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
                 locus_tile tile;
-                if (!locus_tile_begin(&head, &rows, t, &tile)) continue;
+                if (!begin_tile(&head, &rows, t, &tile)) continue;
                 locus_tile_gradients(&head, &rows, &tile);
                 locus_tile_spread_dense(call, &head, &tile);
             }

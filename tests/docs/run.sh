@@ -12,6 +12,38 @@ else
     skip "no program in this build"
 fi
 
+begin docs/terms.svg
+if [ -x "$LOCUS" ] && command -v python3 >/dev/null 2>&1; then
+    draw() { "$LOCUS" schemes --json | python3 tools/draw-terms.py >"$SCRATCH/terms.svg"; }
+    check "locus schemes --json | tools/draw-terms.py" draw
+    check "stale: locus schemes --json | tools/draw-terms.py > docs/terms.svg" \
+        cmp docs/terms.svg "$SCRATCH/terms.svg"
+else
+    skip "no program in this build, or no python3"
+fi
+
+block() { # LANGUAGE: the first fenced block of README.md in it
+    awk -v fence="\`\`\`$1" '$0 == fence { on = 1; next } /^\`\`\`/ { if (on) exit } on' README.md
+}
+
+begin docs/readme-program
+block c >"$SCRATCH/program.c"
+check "has a program" test -s "$SCRATCH/program.c"
+compile() {
+    ${CC:-cc} -std=c11 -Wall -Wextra -Werror -Iinclude "$SCRATCH/program.c" "$BUILD/liblocus.so" \
+        "-Wl,-rpath,$BUILD" -o "$SCRATCH/program"
+}
+check "compiles" compile
+runs() { "$SCRATCH/program" >"$SCRATCH/program.out"; }
+check "runs" runs
+check "prints one line per token" test "$(wc -l <"$SCRATCH/program.out")" -eq 4
+
+begin docs/readme-shell
+block sh | sed "s,build/locus,$LOCUS,; s,build/out,$SCRATCH/out," >"$SCRATCH/shell.sh"
+check "has commands" test "$(wc -l <"$SCRATCH/shell.sh")" -ge 3
+commands() { sh -e "$SCRATCH/shell.sh" >"$SCRATCH/shell.out"; }
+check "run" commands
+
 begin docs/links
 links() { # FILE: targets of [text](target) that are files
     grep -o '](\([^)#]*\)[^)]*)' "$1" | sed 's/^](//; s/[)#].*//' | grep -vE '^$|^[a-z]+:'
