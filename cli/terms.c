@@ -17,8 +17,7 @@ void terms_print_legend(void)
 {
     puts("terms of the score (c = scale, m = query, n = key, h = head, a = weights)");
     for (size_t i = 0; i < TERM_COUNT; i++)
-        printf("  %zu  %-17s  %s\n", i + 1, locus_term_name(1u << i),
-               locus_term_formula(1u << i));
+        printf("  %zu  %-17s  %s\n", i + 1, locus_term_name(1u << i), locus_term_formula(1u << i));
 }
 
 void terms_json(json *j, const char *key, uint32_t terms)

@@ -219,7 +219,7 @@ static void combine(const variant *v, const circumstance *c, uint32_t level, uin
     const int embeds = strcmp(v->scheme, "sinusoidal") == 0 || strcmp(v->scheme, "learned") == 0;
     const int turns = strcmp(v->scheme, "rope") == 0 || strcmp(v->scheme, "xpos") == 0;
     if (level == LOCUS_LAYER && embeds && c->Tk != c->Tq) return; /* they take no memory */
-    if (strcmp(v->scheme, "tupe") == 0 && c->Tk < c->Tq) return; /* no rows before position 0 */
+    if (strcmp(v->scheme, "tupe") == 0 && c->Tk < c->Tq) return;  /* no rows before position 0 */
     snprintf(settings, sizeof settings, "%s %s", v->settings, c->settings);
     snprintf(name, sizeof name, "%s-%s", v->name, c->name);
     check_problem(
