@@ -2,6 +2,7 @@
 /* Every operation, written against the vocabulary that was included before. */
 
 #include <math.h>
+#include <string.h>
 
 #include "core/compiler.h"
 #include "core/cpu.h"

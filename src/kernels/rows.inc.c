@@ -17,22 +17,27 @@ static LOCUS_SCALE(scale)
 }
 
 /* 0 times a row sums to 0, unless a NaN or an infinity makes it NaN. */
+LOCUS_INLINE vf zero_times(const float *row, int64_t width, vf sum)
+{
+    const vf zero = v_set1(0.0f);
+    int64_t c = 0;
+    for (; c + VL <= width; c += VL) sum = v_fma(v_load(row + c), zero, sum);
+    if (c < width) sum = v_fma(v_loadn(row + c, width - c), zero, sum);
+    return sum;
+}
+
+/* All rows at once first: almost always that is all. */
 static LOCUS_BAD_ROWS(bad_rows)
 {
     const vf zero = v_set1(0.0f);
-    int any = 0;
-    for (int64_t r = 0; r < count; r++) {
-        const float *row = rows + r * row_stride;
-        vf sum = zero, other = zero;
-        int64_t c = 0;
-        for (; c + 2 * VL <= width; c += 2 * VL) {
-            sum = v_fma(v_load(row + c), zero, sum);
-            other = v_fma(v_load(row + c + VL), zero, other);
-        }
-        for (; c + VL <= width; c += VL) sum = v_fma(v_load(row + c), zero, sum);
-        if (c < width) sum = v_fma(v_loadn(row + c, width - c), zero, sum);
-        bad[r] = (uint8_t)(v_sum(v_add(sum, other)) != 0.0f);
-        any |= bad[r];
-    }
-    return any;
+    vf sum[4] = {zero, zero, zero, zero};
+    int64_t r = 0;
+    for (; r + 4 <= count; r += 4)
+        for (int i = 0; i < 4; i++) sum[i] = zero_times(rows + (r + i) * row_stride, width, sum[i]);
+    for (; r < count; r++) sum[0] = zero_times(rows + r * row_stride, width, sum[0]);
+    memset(bad, 0, (size_t)count);
+    if (v_sum(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3]))) == 0.0f) return 0;
+    for (r = 0; r < count; r++)
+        bad[r] = (uint8_t)(v_sum(zero_times(rows + r * row_stride, width, zero)) != 0.0f);
+    return 1;
 }

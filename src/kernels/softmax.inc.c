@@ -1,26 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exponentials of attention. */
 
-/* e^x for x <= 0 (a few ulp above 0 will do), relative error below 2 ulp, e^0 = 1 exactly,
- * 0 below the normal range, NaN for NaN and +inf.
- * x = n ln 2 + r, |r| <= ln(2)/2; e^r by the polynomial of Cephes' expf; n through the
- * low bits of n + 1.5 * 2^23, so no lane is ever converted to an integer. */
+/* e^x = 2^t, t = x log2 e, for x <= 0 (a few ulp above 0 will do): e^0 = 1 exactly, 0 below
+ * the normal range, NaN for NaN and +inf. t = n + f, |f| <= 1/2; 2^f by a minimax polynomial
+ * with 2^0 = 1 (9e-8). The relative error is below 2 ulp, plus |x| 2^-24 from rounding t,
+ * which is the less the smaller e^x is. */
 static inline vf v_exp(vf x)
 {
-    const vf shift = v_set1(12582912.0f);
-    const vf bounded = v_max(v_set1(-88.0f), x); /* keeps a NaN in x */
-    const vf shifted = v_fma(bounded, v_set1(1.44269504088896341f), shift);
-    const vf n = v_sub(shifted, shift);
-    vf r = v_fma(n, v_set1(-0.693359375f), bounded);
-    r = v_fma(n, v_set1(2.12194440e-4f), r);
-    vf p = v_set1(1.9875691500e-4f);
-    p = v_fma(p, r, v_set1(1.3981999507e-3f));
-    p = v_fma(p, r, v_set1(8.3334519073e-3f));
-    p = v_fma(p, r, v_set1(4.1665795894e-2f));
-    p = v_fma(p, r, v_set1(1.6666665459e-1f));
-    p = v_fma(p, r, v_set1(5.0000001201e-1f));
-    p = v_add(v_fma(p, v_mul(r, r), r), v_set1(1.0f));
-    return v_mul(p, v_pow2_shifted(shifted));
+    vf n;
+    const vf t = v_max(v_set1(V_LEAST_POWER), v_mul(x, v_set1(1.44269504f))); /* keeps a NaN in x */
+    const vf f = v_split(t, &n);
+    vf p = v_set1(1.32647272e-3f);
+    p = v_fma(p, f, v_set1(9.67151269e-3f));
+    p = v_fma(p, f, v_set1(5.55073374e-2f));
+    p = v_fma(p, f, v_set1(2.40222421e-1f));
+    p = v_fma(p, f, v_set1(6.93146978e-1f));
+    p = v_fma(p, f, v_set1(1.0f));
+    return v_times_pow2(p, n);
 }
 
 /* Columns are worked on in whole vectors: the slack behind the last one becomes -inf. */

@@ -43,12 +43,22 @@ static inline vf v_unless_equal(vf a, vf b, vf x)
     return _mm256_and_ps(_mm256_cmp_ps(a, b, _CMP_NEQ_UQ), x);
 }
 
-/* 2^n for the whole number n in `shifted` = n + 1.5 * 2^23, n >= -127 (2^-127 reads as 0). */
-static inline vf v_pow2_shifted(vf shifted)
+/* f = t - n for the nearest whole number n, |t| < 2^22. *n is for v_times_pow2 only: here
+ * n + 1.5 * 2^23, whose low bits are n. */
+static inline vf v_split(vf t, vf *n)
+{
+    const vf shift = v_set1(12582912.0f);
+    *n = v_add(t, shift);
+    return v_sub(t, v_sub(*n, shift));
+}
+
+/* p 2^n, n >= V_LEAST_POWER, and 0 at that. */
+#define V_LEAST_POWER -127.0f
+static inline vf v_times_pow2(vf p, vf n)
 {
     const __m256i bits =
-        _mm256_sub_epi32(_mm256_castps_si256(shifted), _mm256_set1_epi32(0x4B400000 - 127));
-    return _mm256_castsi256_ps(_mm256_slli_epi32(bits, 23));
+        _mm256_sub_epi32(_mm256_castps_si256(n), _mm256_set1_epi32(0x4B400000 - 127));
+    return v_mul(p, _mm256_castsi256_ps(_mm256_slli_epi32(bits, 23)));
 }
 
 static inline float v_sum(vf a)

@@ -39,13 +39,16 @@ static inline vf v_unless_equal(vf a, vf b, vf x)
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ), x);
 }
 
-/* 2^n for the whole number n in `shifted` = n + 1.5 * 2^23, n >= -127 (2^-127 reads as 0). */
-static inline vf v_pow2_shifted(vf shifted)
+/* f = t - n for the nearest whole number n. */
+static inline vf v_split(vf t, vf *n)
 {
-    const __m512i bits =
-        _mm512_sub_epi32(_mm512_castps_si512(shifted), _mm512_set1_epi32(0x4B400000 - 127));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(bits, 23));
+    *n = _mm512_roundscale_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    return v_sub(t, *n);
 }
+
+/* p 2^n, n >= V_LEAST_POWER, and 0 at that. */
+#define V_LEAST_POWER -151.0f
+static inline vf v_times_pow2(vf p, vf n) { return _mm512_scalef_ps(p, n); }
 
 static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
 static inline float v_greatest(vf a) { return _mm512_reduce_max_ps(a); }

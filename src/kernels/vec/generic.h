@@ -46,11 +46,21 @@ static inline vf v_max(vf a, vf b)
 /* x where a is not equal to b (or one is NaN), else 0. */
 static inline vf v_unless_equal(vf a, vf b, vf x) { return (vf)((vi)x & ~(a == b)); }
 
-/* 2^n for the whole number n in `shifted` = n + 1.5 * 2^23, n >= -127 (2^-127 reads as 0). */
-static inline vf v_pow2_shifted(vf shifted)
+/* f = t - n for the nearest whole number n, |t| < 2^22. *n is for v_times_pow2 only: here
+ * n + 1.5 * 2^23, whose low bits are n, so no lane is ever converted to an integer. */
+static inline vf v_split(vf t, vf *n)
 {
-    const vu bits = (vu)shifted - 0x4B400000u + 127u;
-    return (vf)(bits << 23);
+    const vf shift = v_set1(12582912.0f);
+    *n = v_add(t, shift);
+    return v_sub(t, v_sub(*n, shift));
+}
+
+/* p 2^n, n >= V_LEAST_POWER, and 0 at that. */
+#define V_LEAST_POWER -127.0f
+static inline vf v_times_pow2(vf p, vf n)
+{
+    const vu bits = (vu)n - 0x4B400000u + 127u;
+    return v_mul(p, (vf)(bits << 23));
 }
 
 static inline float v_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
