@@ -195,7 +195,7 @@ static void finish_rows(const locus_backward_call *call, const locus_head *head,
         if (plan->turn_query != NULL)
             locus_turn_row(plan, content,
                            plan->turn_query + 2 * plan->call.pairs * (rows->first + i), -1.0f);
-        if (plan->table_row != NULL) {
+        if (plan->index != NULL) {
             float *position = w->dposition + i * D;
             kernels->scale(position, scale, D);
             if (slot->w != NULL) kernels->add(slot->w, position, D);
@@ -231,12 +231,14 @@ static void backward_rows(const locus_backward_call *call, const locus_head *hea
     locus_rows_reach(head, first, &rows);
     locus_rows_load(head, &rows);
     locus_backward_rows_begin(call, head, &rows);
+    locus_pass pass = locus_pass_begin(call, head->worker, slot, rows.count);
     for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
         locus_tile tile;
         if (!begin_tile(head, &rows, t, &tile)) continue;
-        locus_tile_gradients(head, &rows, &tile);
-        locus_tile_spread(call, head, &rows, &tile, slot);
+        locus_tile_gradients(&pass, head, &rows, &tile);
+        locus_tile_spread(&pass, head, &rows, &tile);
     }
+    locus_pass_end(&pass, head);
     finish_rows(call, head, &rows, slot);
 }
 
@@ -292,10 +294,11 @@ static void run_dense(void *context, size_t index, uint32_t worker_number)
             locus_head_pack(&head, rows.tile_from * plan->backward.keys,
                             locus_least(rows.tile_to * plan->backward.keys, plan->call.Tk), 1);
             locus_backward_rows_begin(call, &head, &rows);
+            locus_pass pass = locus_pass_begin(call, &worker, NULL, rows.count);
             for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
                 locus_tile tile;
                 if (!begin_tile(&head, &rows, t, &tile)) continue;
-                locus_tile_gradients(&head, &rows, &tile);
+                locus_tile_gradients(&pass, &head, &rows, &tile);
                 locus_tile_spread_dense(call, &head, &tile);
             }
         }

@@ -9,7 +9,7 @@
  * `slots` units; after each round the slots are added to the gradients in the order of
  * the units. So every sum has one fixed order, and no bit depends on the threads. */
 
-#include "attention/tile.h"
+#include "attention/relative.h"
 
 /* What the caller asked for. */
 typedef struct locus_wanted {
@@ -23,7 +23,7 @@ typedef struct locus_wanted {
 typedef struct locus_slot {
     float *k;           /* [Tk][D], turned like the keys */
     float *v;           /* [Tk][Dv]                      */
-    float *key_table;   /* [row_count][D]                */
+    float *key_table;   /* [row_count][D] by entry       */
     float *query_table; /* [row_count][D]; may be the same memory as key_table */
     float *value_table; /* [row_count][Dv]               */
     float *u, *w;       /* [D]                           */
@@ -64,12 +64,28 @@ size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char
 void locus_backward_rows_begin(const locus_backward_call *call, const locus_head *head,
                                const locus_rows *rows);
 
+/* What one query tile carries along its key tiles. */
+typedef struct locus_pass {
+    const locus_backward_call *call;
+    const locus_slot *slot;  /* NULL: the pass for a shared dense bias */
+    int64_t rows;            /* of the query tile                      */
+    locus_strip key_strip;   /* position . RK                          */
+    locus_strip value_strip; /* dout . RV                              */
+    locus_strip key_fold;    /* dS by entry                            */
+    locus_strip value_fold;  /* weights by entry                       */
+} locus_pass;
+locus_pass locus_pass_begin(const locus_backward_call *call, const locus_worker *worker,
+                            const locus_slot *slot, int64_t rows);
+/* Flush what is left in the folds. */
+void locus_pass_end(locus_pass *pass, const locus_head *head);
+
 /* worker->score = P, worker->grad = dS, worker->dropped = P after dropout. */
-void locus_tile_gradients(const locus_head *head, const locus_rows *rows, const locus_tile *tile);
+void locus_tile_gradients(locus_pass *pass, const locus_head *head, const locus_rows *rows,
+                          const locus_tile *tile);
 
 /* Add the tile's share to dq of its rows and to the slot. */
-void locus_tile_spread(const locus_backward_call *call, const locus_head *head,
-                       const locus_rows *rows, const locus_tile *tile, const locus_slot *slot);
+void locus_tile_spread(locus_pass *pass, const locus_head *head, const locus_rows *rows,
+                       const locus_tile *tile);
 
 /* Add dS of one tile to the gradient of bias_dense. */
 void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *head,

@@ -24,10 +24,13 @@ static void refine_coarse_rows(const locus_head *head, const locus_rows *rows)
         w->top[i] = -INFINITY;
         w->sum[i] = 0.0f;
     }
+    locus_strip key_strip = {w->strips[0], 0, 0};
+    locus_head rolling = *head;
+    rolling.key_strip = &key_strip;
     for (int64_t t = rows->tile_from; t < rows->tile_to; t++) {
         locus_tile tile;
         if (!locus_tile_begin(head, rows, t, &tile)) continue;
-        locus_tile_scores(head, rows, &tile);
+        locus_tile_scores(&rolling, rows, &tile);
         head->plan->kernels->softmax_step(w->score, head->geometry->keys, tile.rows, tile.columns,
                                           w->top, w->sum, w->carry);
     }
@@ -70,31 +73,55 @@ void locus_backward_rows_begin(const locus_backward_call *call, const locus_head
     if (any_coarse) refine_coarse_rows(head, rows);
     const size_t bytes = (size_t)(rows->count * D) * sizeof(float);
     memset(w->dcontent, 0, bytes);
-    if (w->dposition != NULL && plan->table_row != NULL) memset(w->dposition, 0, bytes);
+    if (plan->index != NULL) memset(w->dposition, 0, bytes);
     if (locus_present(&head->in->pos_q)) memset(w->dplace, 0, bytes);
 }
 
+locus_pass locus_pass_begin(const locus_backward_call *call, const locus_worker *worker,
+                            const locus_slot *slot, int64_t rows)
+{
+    const locus_pass pass = {
+        .call = call,
+        .slot = slot,
+        .rows = rows,
+        .key_strip = {worker->strips[0], 0, 0},
+        .value_strip = {worker->strips[1], 0, 0},
+        .key_fold = {worker->strips[2], 0, 0},
+        .value_fold = {worker->strips[4], 0, 0},
+    };
+    return pass;
+}
+
 /* grad[i][j] = dout_i . (v_j + RV[row(delta)]) */
-static void weight_gradients(const locus_head *head, const locus_tile *tile)
+static void weight_gradients(locus_pass *pass, const locus_head *head, const locus_tile *tile)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     const int64_t Dv = plan->call.Dv;
     const locus_tensor *table = locus_value_table(plan, head->in);
+    const float *plus = NULL;
+    if (table != NULL) {
+        locus_strip_products(head, tile, w->dout, Dv, tile->rows, table, Dv, &pass->value_strip);
+        plus = locus_strip_slice(head, tile, &pass->value_strip);
+    }
     plan->kernels->product(w->grad, head->geometry->keys, w->dout, Dv,
                            w->value_panels + locus_panel_at(tile->key, Dv), tile->rows, Dv,
-                           tile->columns, NULL, 0);
-    if (table != NULL) locus_add_row_strip(head, tile, w->dout, table, Dv, w->grad);
+                           tile->columns, plus,
+                           plus != NULL ? locus_strip_width(plan, head->geometry) - 1 : 0);
+    if (table != NULL && plus == NULL) locus_strip_read(head, tile, &pass->value_strip, w->grad);
 }
 
-void locus_tile_gradients(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
+void locus_tile_gradients(locus_pass *pass, const locus_head *head, const locus_rows *rows,
+                          const locus_tile *tile)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
-    locus_tile_scores(head, rows, tile);
+    locus_head rolling = *head;
+    rolling.key_strip = &pass->key_strip;
+    locus_tile_scores(&rolling, rows, tile);
     plan->kernels->softmax_again(w->score, head->geometry->keys, tile->rows, tile->columns, w->lse,
                                  w->factor);
-    weight_gradients(head, tile);
+    weight_gradients(pass, head, tile);
     if (plan->call.dropout > 0.0) {
         locus_tile_drop(head, tile, w->score, w->dropped);
         locus_tile_drop(head, tile, w->grad, w->grad);
@@ -129,50 +156,66 @@ static void add_to_rows(const locus_head *head, const locus_tile *tile, const fl
     locus_patch(head, tile, T, to, width, locus_by_row(), from, locus_by_column(), width);
 }
 
-/* Add worker->window_grad, by y, to the rows of a table's partial gradient. */
-static void scatter_window(const locus_head *head, const locus_tile *tile, float *to, float factor,
-                           int64_t width)
+/* ---- relative tables ---- */
+
+/* to[entry] += sum_r columns[r][entry] from_r */
+static void add_to_entries(const locus_head *head, const float *columns, int64_t row_stride,
+                           const locus_block *from, int64_t rows, int64_t first, int64_t count,
+                           float *to, int64_t width)
 {
-    const locus_plan *plan = head->plan;
-    const int64_t z_0 = plan->call.most - tile->delta_00 - (tile->rows - 1);
-    for (int64_t y = 0; y < locus_window_width(tile); y++) {
-        const int64_t z = z_0 + y;
-        if (z < 0 || z >= plan->span) continue;
-        float *row = to + (plan->table_row[z] - plan->row_first) * width;
-        const float *from = head->worker->window_grad + y * width;
-        for (int64_t c = 0; c < width; c++) row[c] += factor * from[c];
-    }
+    head->plan->kernels->gemm(to + first * width, width, columns, 1, row_stride, from->clean,
+                              from->clean_row, count, rows, width, 1);
 }
 
-/* to[row(delta)] += factor sum T[i][j] from_i, through a strip skewed by rows;
- * `by_column`: from_j, through a strip skewed by columns. */
-static void add_to_table(const locus_head *head, const locus_tile *tile, const float *T, float *to,
-                         float factor, const locus_block *from, int by_column, int64_t width)
+static void flush_values(void *context, const locus_head *head, const float *columns,
+                         int64_t row_stride, int64_t first, int64_t count)
 {
+    const locus_pass *pass = context;
     const locus_worker *w = head->worker;
-    const int64_t distances = locus_window_width(tile);
-    if (by_column)
-        locus_skew_columns(head, tile, T);
-    else
-        locus_skew_rows(head, tile, T);
-    head->plan->kernels->gemm(w->window_grad, width, w->strip, 1, head->geometry->window,
-                              from->clean, from->clean_row, distances,
-                              by_column ? tile->columns : tile->rows, width, 0);
-    locus_patch(head, tile, T, w->window_grad, width, locus_by_distance(tile), from,
-                by_column ? locus_by_column() : locus_by_row(), width);
-    scatter_window(head, tile, to, factor, width);
+    const int64_t Dv = head->plan->call.Dv;
+    const locus_block dout = locus_block_of(w->dout, Dv, pass->rows, Dv, w->dout_bad, w->clean[2]);
+    add_to_entries(head, columns, row_stride, &dout, pass->rows, first, count,
+                   pass->slot->value_table, Dv);
 }
 
-static void spread_values(const locus_head *head, const locus_tile *tile, const locus_slot *slot)
+/* dposition += folded dS times entries; d(entries) += folded dS times position. */
+static void flush_keys(void *context, const locus_head *head, const float *columns,
+                       int64_t row_stride, int64_t first, int64_t count)
+{
+    const locus_pass *pass = context;
+    const locus_worker *w = head->worker;
+    const int64_t D = head->plan->call.D;
+    const locus_block entries =
+        locus_entries(head, locus_key_table(head->plan, head->in), w->key_table_bad);
+    if (pass->call->wanted.q || pass->call->wanted.w)
+        locus_add_entries(head, &entries, columns, row_stride, pass->rows, first, count,
+                          w->dposition, D);
+    if (pass->slot->key_table == NULL) return;
+    const locus_block position =
+        locus_block_of(w->position, D, pass->rows, D, w->position_bad, w->clean[1]);
+    add_to_entries(head, columns, row_stride, &position, pass->rows, first, count,
+                   pass->slot->key_table, D);
+}
+
+void locus_pass_end(locus_pass *pass, const locus_head *head)
+{
+    locus_strip_flush(head, &pass->value_fold, flush_values, pass);
+    locus_strip_flush(head, &pass->key_fold, flush_keys, pass);
+}
+
+static void spread_values(locus_pass *pass, const locus_head *head, const locus_tile *tile)
 {
     const locus_worker *w = head->worker;
+    const locus_slot *slot = pass->slot;
     const int64_t Dv = head->plan->call.Dv;
     if (slot->v == NULL && slot->value_table == NULL) return;
     const locus_block dout = locus_block_of(w->dout, Dv, tile->rows, Dv, w->dout_bad, w->clean[2]);
     const float *weights = kept_weights(head);
     if (slot->v != NULL) add_to_keys(head, tile, weights, slot->v, &dout, Dv);
-    if (slot->value_table != NULL)
-        add_to_table(head, tile, weights, slot->value_table, 1.0f, &dout, 0, Dv);
+    if (slot->value_table == NULL) return;
+    locus_strip_fold(head, tile, weights, &pass->value_fold, flush_values, pass);
+    locus_patch(head, tile, weights, slot->value_table, Dv, locus_by_entry(head, tile), &dout,
+                locus_by_row(), Dv);
 }
 
 /* dcontent += dS K, through the tile's gain where there is one. */
@@ -209,54 +252,53 @@ static void spread_content(const locus_backward_call *call, const locus_head *he
     add_to_keys(head, tile, w->grad, slot->k, &content, D);
 }
 
-static void spread_key_table(const locus_backward_call *call, const locus_head *head,
-                             const locus_tile *tile, const locus_slot *slot)
+static void spread_key_table(locus_pass *pass, const locus_head *head, const locus_tile *tile)
 {
-    const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
-    const int64_t D = plan->call.D, distances = locus_window_width(tile);
-    const locus_tensor *table = locus_key_table(plan, head->in);
-    if (table == NULL) return;
-    if (call->wanted.q || call->wanted.w) {
-        locus_gather(head, tile, table, 1.0f, D);
-        plan->kernels->bad_rows(w->window_bad, w->window, D, distances, D);
-        const locus_block window =
-            locus_block_of(w->window, D, distances, D, w->window_bad, w->clean[1]);
-        locus_skew_rows(head, tile, w->grad);
-        plan->kernels->gemm(w->dposition, D, w->strip, head->geometry->window, 1, window.clean,
-                            window.clean_row, tile->rows, distances, D, 1);
-        locus_patch(head, tile, w->grad, w->dposition, D, locus_by_row(), &window,
-                    locus_by_distance(tile), D);
-    }
-    if (slot->key_table == NULL) return;
+    const locus_slot *slot = pass->slot;
+    const locus_wanted *wanted = &pass->call->wanted;
+    const int64_t D = head->plan->call.D;
+    const locus_tensor *table = locus_key_table(head->plan, head->in);
+    if (table == NULL || !(wanted->q || wanted->w || slot->key_table != NULL)) return;
+    locus_strip_fold(head, tile, w->grad, &pass->key_fold, flush_keys, pass);
+    const locus_block entries = locus_entries(head, table, w->key_table_bad);
     const locus_block position =
         locus_block_of(w->position, D, tile->rows, D, w->position_bad, w->clean[1]);
-    add_to_table(head, tile, w->grad, slot->key_table, 1.0f, &position, 0, D);
+    locus_patch(head, tile, w->grad, w->dposition, D, locus_by_row(), &entries,
+                locus_by_entry(head, tile), D);
+    if (slot->key_table != NULL)
+        locus_patch(head, tile, w->grad, slot->key_table, D, locus_by_entry(head, tile), &position,
+                    locus_by_row(), D);
 }
 
+/* Both gradients carry the scale, so the fold does. The patches need none: a pair that sees a
+ * non-finite entry has a non-finite dS. */
 static void spread_query_table(const locus_head *head, const locus_tile *tile,
                                const locus_slot *slot, const locus_block *keys)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
-    const int64_t D = plan->call.D, distances = locus_window_width(tile);
-    const float scale = (float)plan->call.scale;
+    const int64_t D = plan->call.D, row = locus_strip_width(plan, head->geometry);
     const locus_tensor *table = locus_query_table(plan, head->in);
-    if (table == NULL) return;
+    if (table == NULL || (slot->k == NULL && slot->query_table == NULL)) return;
+    locus_strip strip = {w->strips[3], 0, 0};
+    locus_strip_fold_columns(head, tile, w->grad, &strip);
+    const int64_t count = strip.end - strip.first;
+    for (int64_t j = 0; j < tile->columns; j++)
+        plan->kernels->scale(strip.data + j * row, (float)plan->call.scale, count);
+    const locus_block entries = locus_entries(head, table, w->query_table_bad);
     if (slot->k != NULL) {
         float *to = slot->k + tile->key * D;
-        locus_gather(head, tile, table, scale, D);
-        plan->kernels->bad_rows(w->window_bad, w->window, D, distances, D);
-        const locus_block window =
-            locus_block_of(w->window, D, distances, D, w->window_bad, w->clean[1]);
-        locus_skew_columns(head, tile, w->grad);
-        plan->kernels->gemm(to, D, w->strip, head->geometry->window, 1, window.clean,
-                            window.clean_row, tile->columns, distances, D, 1);
-        locus_patch(head, tile, w->grad, to, D, locus_by_column(), &window, locus_by_distance(tile),
-                    D);
+        locus_add_entries(head, &entries, strip.data, row, tile->columns, strip.first, count, to,
+                          D);
+        locus_patch(head, tile, w->grad, to, D, locus_by_column(), &entries,
+                    locus_by_entry(head, tile), D);
     }
-    if (slot->query_table != NULL)
-        add_to_table(head, tile, w->grad, slot->query_table, scale, keys, 1, D);
+    if (slot->query_table == NULL) return;
+    add_to_entries(head, strip.data, row, keys, tile->columns, strip.first, count,
+                   slot->query_table, D);
+    locus_patch(head, tile, w->grad, slot->query_table, D, locus_by_entry(head, tile), keys,
+                locus_by_column(), D);
 }
 
 /* ---- bias, places, reset ---- */
@@ -323,13 +365,15 @@ void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *
     }
 }
 
-void locus_tile_spread(const locus_backward_call *call, const locus_head *head,
-                       const locus_rows *rows, const locus_tile *tile, const locus_slot *slot)
+void locus_tile_spread(locus_pass *pass, const locus_head *head, const locus_rows *rows,
+                       const locus_tile *tile)
 {
+    const locus_backward_call *call = pass->call;
+    const locus_slot *slot = pass->slot;
     const locus_block keys = locus_key_block(head, tile, head->worker->clean[0]);
-    spread_values(head, tile, slot);
+    spread_values(pass, head, tile);
     spread_content(call, head, rows, tile, slot, &keys);
-    spread_key_table(call, head, tile, slot);
+    spread_key_table(pass, head, tile);
     spread_query_table(head, tile, slot, &keys);
     if (call->wanted.dense && call->dense_directly) locus_tile_spread_dense(call, head, tile);
     if (locus_present(&head->in->pos_q))

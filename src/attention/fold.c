@@ -51,12 +51,12 @@ static target key_target(const locus_tensor *to, const locus_unit *unit, int64_t
                     to->stride[2], 0, count};
 }
 
+/* Partial rows are entries of the table. */
 static target table_target(const locus_plan *plan, const locus_tensor *to, const locus_unit *unit)
 {
-    const int shared = to->rank == 2;
-    const int64_t row = to->stride[shared ? 0 : 1];
-    float *data = (float *)to->data + (shared ? 0 : unit->h * to->stride[0]);
-    return (target){data + plan->row_first * row, row, 0, plan->row_count};
+    int64_t stride;
+    float *entries = locus_table_entries(plan, to, unit->h, &stride);
+    return (target){entries, stride, 0, plan->row_count};
 }
 
 static target head_target(const locus_tensor *to, const locus_unit *unit)

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/tile.h"
+#include "attention/relative.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/tensor.h"
@@ -50,8 +50,22 @@ static void expand_bias(void *context, size_t head, uint32_t worker)
                          (int64_t)head * locus_bias_room(call->plan, &call->plan->forward));
 }
 
-/* out[i] = carry[i] out[i] + sum_j P[i][j] (v_j + RV[row(delta)]) */
-static void add_values(const locus_head *head, const locus_tile *tile)
+/* out[i] += sum of folded weights times value table entries */
+static void flush_values(void *context, const locus_head *head, const float *columns,
+                         int64_t row_stride, int64_t first, int64_t count)
+{
+    const locus_rows *rows = context;
+    const locus_worker *w = head->worker;
+    const locus_block entries =
+        locus_entries(head, locus_value_table(head->plan, head->in), w->value_table_bad);
+    locus_add_entries(head, &entries, columns, row_stride, rows->count, first, count, w->out,
+                      head->plan->call.Dv);
+}
+
+/* out[i] = carry[i] out[i] + sum_j P[i][j] (v_j + RV[row(delta)]); the second part waits in
+ * the fold. */
+static void add_values(const locus_head *head, locus_rows *rows, const locus_tile *tile,
+                       locus_strip *fold)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
@@ -72,15 +86,14 @@ static void add_values(const locus_head *head, const locus_tile *tile)
     locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &values, locus_by_column(), Dv);
     if (table == NULL) return;
 
-    locus_gather(head, tile, table, 1.0f, Dv);
-    const int64_t width = locus_window_width(tile);
-    plan->kernels->bad_rows(w->window_bad, w->window, Dv, width, Dv);
-    const locus_block window = locus_block_of(w->window, Dv, width, Dv, w->window_bad, w->clean[0]);
-    locus_skew_rows(head, tile, weights);
-    plan->kernels->gemm(w->out, Dv, w->strip, g->window, 1, window.clean, window.clean_row,
-                        tile->rows, width, Dv, 1);
-    locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &window, locus_by_distance(tile),
-                Dv);
+    const locus_block entries = locus_entries(head, table, w->value_table_bad);
+    for (int64_t i = 0; i < tile->rows; i++)
+        if (w->carry[i] != 1.0f)
+            plan->kernels->scale(fold->data + i * locus_strip_width(plan, g), w->carry[i],
+                                 fold->end - fold->first);
+    locus_strip_fold(head, tile, weights, fold, flush_values, rows);
+    locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &entries,
+                locus_by_entry(head, tile), Dv);
 }
 
 /* out / sum and lse = top + ln sum; a row that saw nothing has sum 0. */
@@ -110,14 +123,18 @@ static void attend_rows(const locus_head *head, int64_t first, const locus_resul
         w->top[i] = -INFINITY;
         w->sum[i] = 0.0f;
     }
+    locus_strip key_strip = {w->strips[0], 0, 0}, fold = {w->strips[1], 0, 0};
+    locus_head rolling = *head;
+    rolling.key_strip = &key_strip;
     for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
         locus_tile tile;
         if (!locus_tile_begin(head, &rows, t, &tile)) continue;
-        locus_tile_scores(head, &rows, &tile);
+        locus_tile_scores(&rolling, &rows, &tile);
         head->plan->kernels->softmax_step(w->score, head->geometry->keys, tile.rows, tile.columns,
                                           w->top, w->sum, w->carry);
-        add_values(head, &tile);
+        add_values(head, &rows, &tile, &fold);
     }
+    locus_strip_flush(head, &fold, flush_values, &rows);
     finish_rows(head, &rows, results);
 }
 

@@ -19,15 +19,48 @@ static int32_t *rows_by_z(const locus_plan *plan,
     return rows;
 }
 
-static void find_reach(locus_plan *plan)
+/* From rows by z to an ascending index. Every rule of ours is monotone in the distance. */
+static locus_status lower_index(locus_plan *plan, locus_error *error)
 {
-    int32_t low = INT32_MAX, high = -1;
-    for (int64_t z = 0; z < plan->span; z++) {
-        if (plan->table_row[z] < low) low = plan->table_row[z];
-        if (plan->table_row[z] > high) high = plan->table_row[z];
+    const int64_t span = plan->span;
+    int32_t *memory =
+        locus_allocate(plan->allocator, (size_t)(span + 2 * INDEX_PAD), sizeof *memory);
+    if (memory == NULL) return LOCUS_ERR_MEMORY;
+    int32_t *index = memory + INDEX_PAD;
+    plan->index_memory = memory;
+    plan->index = index;
+    plan->table_steps = 1;
+    for (int64_t z = 0; z < span; z++)
+        index[z] = (int32_t)plan->call.scheme->row(&plan->call, plan->call.most - z);
+    if (span == 0) return LOCUS_OK;
+    plan->table_descends = index[span - 1] < index[0];
+    const int32_t first = plan->table_descends ? index[span - 1] : index[0];
+    const int32_t last = plan->table_descends ? index[0] : index[span - 1];
+    plan->row_first = first;
+    plan->row_count = last - first + 1;
+    for (int64_t z = 0; z < span; z++) {
+        index[z] = plan->table_descends ? last - index[z] : index[z] - first;
+        const int32_t step = z > 0 ? index[z] - index[z - 1] : 0;
+        if (step < 0)
+            return locus_fail(error, LOCUS_ERR_ARGUMENT, "scheme %s: rows are not monotone",
+                              plan->call.scheme->info.name);
+        if (step > 1) plan->table_steps = 0;
     }
-    plan->row_first = high < 0 ? 0 : low;
-    plan->row_count = high < 0 ? 0 : high - low + 1;
+    for (int64_t pad = 0; pad < INDEX_PAD; pad++) {
+        index[-1 - pad] = index[0];
+        index[span + pad] = index[span - 1];
+    }
+    return LOCUS_OK;
+}
+
+float *locus_table_entries(const locus_plan *plan, const locus_tensor *table, int64_t head,
+                           int64_t *stride)
+{
+    const int shared = table->rank == 2;
+    const int64_t row = table->stride[shared ? 0 : 1];
+    const int64_t first = plan->row_first + (plan->table_descends ? plan->row_count - 1 : 0);
+    *stride = plan->table_descends ? -row : row;
+    return (float *)table->data + (shared ? 0 : head * table->stride[0]) + first * row;
 }
 
 /* cos and sin for positions first .. first + count - 1, [count][pairs][2], times the gain
@@ -93,24 +126,18 @@ locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_er
     plan->has_bias =
         scheme->bias != NULL && (scheme->bias_row == NULL || locus_present(&shapes->bias));
     locus_status status = LOCUS_OK;
-    if (scheme->row != NULL) {
-        plan->table_row = rows_by_z(plan, scheme->row);
-        if (plan->table_row == NULL)
-            status = LOCUS_ERR_MEMORY;
-        else
-            find_reach(plan);
-    }
+    if (scheme->row != NULL) status = lower_index(plan, error);
     if (status == LOCUS_OK && plan->has_bias && scheme->bias_row != NULL) {
         plan->bias_row = rows_by_z(plan, scheme->bias_row);
         if (plan->bias_row == NULL) status = LOCUS_ERR_MEMORY;
     }
     if (status == LOCUS_OK && scheme->turn != NULL) status = lower_turns(plan);
-    return status == LOCUS_OK ? LOCUS_OK : locus_fail(error, status, "plan: out of memory");
+    return status == LOCUS_ERR_MEMORY ? locus_fail(error, status, "plan: out of memory") : status;
 }
 
 void locus_lower_free(locus_plan *plan)
 {
-    locus_release(plan->allocator, plan->table_row);
+    locus_release(plan->allocator, plan->index_memory);
     locus_release(plan->allocator, plan->bias_row);
     locus_release(plan->allocator, plan->turn_query);
     locus_release(plan->allocator, plan->turn_key);

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/tile.h"
+#include "attention/relative.h"
 #include "core/tensor.h"
 
 void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int backward,
@@ -14,8 +14,9 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     const int64_t D = call->D, Dv = call->Dv, wide = locus_most(D, Dv), Tk = call->Tk;
     const int64_t rows = g->rows + LOCUS_LANES;
     const int places = locus_present(&plan->shapes.pos_q);
-    const int tables = plan->table_row != NULL;
-    const int64_t windows = tables ? g->window : 0;
+    const int tables = plan->index != NULL;
+    const int by_keys = locus_query_table(plan, &plan->shapes) != NULL;
+    const int64_t strip = tables ? locus_strip_width(plan, g) : 0;
     w->key_panels = locus_take_floats(arena, locus_panel_floats(Tk, D));
     w->value_panels = locus_take_floats(arena, backward ? locus_panel_floats(Tk, Dv) : 0);
     w->place_panels = locus_take_floats(arena, places ? locus_panel_floats(Tk, D) : 0);
@@ -38,20 +39,22 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->score = locus_take_floats(arena, rows * g->keys);
     w->grad = locus_take_floats(arena, backward ? rows * g->keys : 0);
     w->dropped = locus_take_floats(arena, call->dropout > 0.0 ? rows * g->keys : 0);
-    w->strip =
-        locus_take_floats(arena, tables || places ? locus_most(g->rows, g->keys) * g->window : 0);
-    w->window = locus_take_floats(arena, windows * wide);
-    w->window_panels = locus_take_floats(arena, locus_panel_floats(windows, wide));
-    w->window_grad = locus_take_floats(arena, backward ? windows * wide : 0);
+    w->places = locus_take_floats(arena, places ? rows * g->keys : 0);
+    for (size_t i = 0; i < 3; i++) w->strips[i] = locus_take_floats(arena, rows * strip);
+    w->strips[3] = locus_take_floats(arena, by_keys ? g->keys * strip : 0);
+    w->strips[4] = locus_take_floats(arena, backward ? rows * strip : 0);
+    w->entry_panels = locus_take_floats(arena, tables ? locus_panel_floats(MOST_KEYS, wide) : 0);
+    w->key_table_bad = locus_take(arena, tables ? plan->row_count : 0, 1);
+    w->query_table_bad = locus_take(arena, by_keys ? plan->row_count : 0, 1);
+    w->value_table_bad = locus_take(arena, tables ? plan->row_count : 0, 1);
     for (size_t i = 0; i < sizeof w->clean / sizeof *w->clean; i++)
-        w->clean[i] = locus_take_floats(arena, locus_most(g->window, g->keys) * wide);
+        w->clean[i] = locus_take_floats(arena, locus_most(rows, g->keys) * wide);
     w->turned = locus_take_floats(arena, plan->turn_key != NULL ? g->keys * D : 0);
     w->gain = locus_take_floats(arena, 2 * D);
     w->content_bad = locus_take(arena, rows, 1);
     w->position_bad = locus_take(arena, rows, 1);
     w->place_row_bad = locus_take(arena, rows, 1);
     w->dout_bad = locus_take(arena, rows, 1);
-    w->window_bad = locus_take(arena, g->window, 1);
 
     w->dout = locus_take_floats(arena, backward ? rows * Dv : 0);
     w->dcontent = locus_take_floats(arena, backward ? rows * D : 0);
@@ -112,6 +115,18 @@ static void pack_places(const locus_head *head, int64_t first, int64_t count)
     for (int64_t j = known; j < count; j++) w->place_bad[first + j] = 1;
 }
 
+static void find_bad_entries(const locus_head *head)
+{
+    const locus_tensor *key_table = locus_key_table(head->plan, head->in);
+    const locus_tensor *query_table = locus_query_table(head->plan, head->in);
+    const locus_tensor *value_table = locus_value_table(head->plan, head->in);
+    const locus_call *call = &head->plan->call;
+    const locus_worker *w = head->worker;
+    if (key_table != NULL) locus_entries_begin(head, key_table, call->D, w->key_table_bad);
+    if (query_table != NULL) locus_entries_begin(head, query_table, call->D, w->query_table_bad);
+    if (value_table != NULL) locus_entries_begin(head, value_table, call->Dv, w->value_table_bad);
+}
+
 void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int values)
 {
     const locus_tensor *v = &head->in->v;
@@ -128,6 +143,7 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int value
                           Dv);
         if (locus_present(&head->in->pos_k)) pack_places(head, first, count);
     }
+    find_bad_entries(head);
 }
 
 /* to = factor (row + shift), shift may be NULL. */
@@ -154,8 +170,7 @@ static void load_query_row(const locus_head *head, const locus_rows *rows, int64
     if (plan->turn_query != NULL)
         locus_turn_row(plan, w->content + i * D,
                        plan->turn_query + 2 * plan->call.pairs * (rows->first + i), 1.0f);
-    if (plan->table_row != NULL)
-        load_row(w->position + i * D, q, head_row(&in->w, head->h), factor, D);
+    if (plan->index != NULL) load_row(w->position + i * D, q, head_row(&in->w, head->h), factor, D);
     if (locus_present(&in->pos_q)) {
         const int64_t m = rows->position + i;
         if (m >= 0 && m < in->pos_q.shape[1])
@@ -187,7 +202,7 @@ void locus_rows_load(const locus_head *head, const locus_rows *rows)
     const int64_t D = head->plan->call.D;
     for (int64_t i = 0; i < rows->count; i++) load_query_row(head, rows, i);
     kernels->bad_rows(w->content_bad, w->content, D, rows->count, D);
-    if (head->plan->table_row != NULL)
+    if (head->plan->index != NULL)
         kernels->bad_rows(w->position_bad, w->position, D, rows->count, D);
     if (locus_present(&head->in->pos_q))
         kernels->bad_rows(w->place_row_bad, w->place, D, rows->count, D);

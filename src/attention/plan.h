@@ -16,7 +16,7 @@ typedef struct locus_geometry {
     int64_t keys;   /* of a key tile, a multiple of LOCUS_PANEL; the row stride   */
     int64_t window; /* room for the distances that meet in a tile, rows + keys - 1 */
 } locus_geometry;
-enum { MOST_ROWS = 96 };
+enum { MOST_ROWS = 96, MOST_KEYS = 256, INDEX_PAD = MOST_ROWS + MOST_KEYS + 2 * LOCUS_LANES };
 
 /* Partial gradients of one backward call, all slots together. */
 #define LOCUS_PARTIAL_BYTES ((size_t)32 << 20)
@@ -31,9 +31,15 @@ struct locus_plan {
     /* Distances that causal and window let through, z = most - delta ascending with the
      * key: span = most - least + 1 of them (0: no pair at all). */
     int64_t span;
-    int32_t *table_row;           /* [span] row of the relative tables by z, NULL: no tables    */
-    int32_t *bias_row;            /* [span] row of `bias` by z, NULL: the hook is asked         */
-    int64_t row_first, row_count; /* the rows that table_row reaches                  */
+    int32_t *bias_row; /* [span] row of `bias` by z, NULL: the hook is asked          */
+    /* Relative tables: index[z] ascends with z from 0 to row_count - 1. Entry a is row
+     * row_first + a, or row_last - a where rows descend with z. Readable INDEX_PAD entries
+     * beyond both ends, which repeat the last value. */
+    int32_t *index; /* by z, NULL: no tables */
+    int32_t *index_memory;
+    int64_t row_first, row_count;
+    int table_descends;
+    int table_steps; /* index ascends in steps of 0 or 1: what lookup and fold need */
 
     /* Rotation: cos and sin of pair t at each row, times its gain inside its block of
      * gain_block positions: e^(s log_gain) for queries, e^(-s log_gain) for keys at position
@@ -70,6 +76,11 @@ void locus_choose_geometry(locus_plan *plan);
 
 locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_error *error);
 void locus_lower_free(locus_plan *plan);
+
+/* Entry 0 of a table for one head ([R,D] is shared, [H,R,D] is not), and the signed stride
+ * from an entry to the next. */
+float *locus_table_entries(const locus_plan *plan, const locus_tensor *table, int64_t head,
+                           int64_t *stride);
 
 /* Additive values by z for one head: what T5, ALiBi, KERPLE and TUPE-R come down to. `room`
  * has `pad` zeros before z = 0 and after the last. */

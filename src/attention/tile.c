@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/relative.h"
 #include "core/random.h"
 #include "core/tensor.h"
 
@@ -38,91 +39,19 @@ int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key
 
 /* ---- the position tile ---- */
 
-/* Base and row stride of a table for this head: [R,D] is shared, [H,R,D] is not. */
-static const float *table_of(const locus_head *head, const locus_tensor *table, int64_t *row)
-{
-    const int shared = table->rank == 2;
-    *row = table->stride[shared ? 0 : 1];
-    return (const float *)table->data + (shared ? 0 : head->h * table->stride[0]);
-}
-
-void locus_gather(const locus_head *head, const locus_tile *tile, const locus_tensor *table,
-                  float factor, int64_t width)
-{
-    const locus_plan *plan = head->plan;
-    locus_worker *w = head->worker;
-    int64_t stride;
-    const float *base = table_of(head, table, &stride);
-    /* delta of y is delta_00 + (rows-1) - y, and z = most - delta */
-    const int64_t z_0 = plan->call.most - tile->delta_00 - (tile->rows - 1);
-    for (int64_t y = 0; y < locus_window_width(tile); y++) {
-        const int64_t z = z_0 + y;
-        float *to = w->window + y * width;
-        if (z < 0 || z >= plan->span) {
-            memset(to, 0, (size_t)width * sizeof *to);
-            continue;
-        }
-        const float *from = base + plan->table_row[z] * stride;
-        for (int64_t c = 0; c < width; c++) to[c] = factor * from[c];
-    }
-}
-
-void locus_skew_rows(const locus_head *head, const locus_tile *tile, const float *T)
-{
-    const int64_t window = head->geometry->window, keys = head->geometry->keys;
-    for (int64_t i = 0; i < tile->rows; i++) {
-        float *row = head->worker->strip + i * window;
-        memset(row, 0, (size_t)window * sizeof *row);
-        memcpy(row + tile->rows - 1 - i, T + i * keys, (size_t)tile->columns * sizeof *row);
-    }
-}
-
-void locus_skew_columns(const locus_head *head, const locus_tile *tile, const float *T)
-{
-    const int64_t window = head->geometry->window, keys = head->geometry->keys;
-    float *strip = head->worker->strip;
-    memset(strip, 0, (size_t)(tile->columns * window) * sizeof *strip);
-    for (int64_t i = 0; i < tile->rows; i++)
-        for (int64_t j = 0; j < tile->columns; j++)
-            strip[j * window + tile->rows - 1 - i + j] = T[i * keys + j];
-}
-
-/* strip[r][y] = A_r . table row of distance y */
-static void strip_products(const locus_head *head, const locus_tile *tile, const float *A,
-                           int64_t a_row, int64_t rows, const locus_tensor *table, float factor,
-                           int64_t width)
-{
-    const locus_worker *w = head->worker;
-    const int64_t distances = locus_window_width(tile);
-    locus_gather(head, tile, table, factor, width);
-    head->plan->kernels->pack(w->window_panels, w->window, width, distances, width);
-    head->plan->kernels->product(w->strip, head->geometry->window, A, a_row, w->window_panels, rows,
-                                 width, distances, NULL, 0);
-}
-
-void locus_add_row_strip(const locus_head *head, const locus_tile *tile, const float *A,
-                         const locus_tensor *table, int64_t width, float *T)
-{
-    const locus_geometry *g = head->geometry;
-    strip_products(head, tile, A, width, tile->rows, table, 1.0f, width);
-    for (int64_t i = 0; i < tile->rows; i++)
-        head->plan->kernels->add(T + i * g->keys,
-                                 head->worker->strip + i * g->window + tile->rows - 1 - i,
-                                 tile->columns);
-}
-
-/* S[i][j] += scale k_j . RQ[row(delta)] */
+/* S[i][j] += scale k_j . RQ[row(delta)]: products of the tile's keys with its stretch. */
 static void add_query_table(const locus_head *head, const locus_tile *tile,
                             const locus_tensor *table)
 {
-    const locus_worker *w = head->worker;
-    const locus_geometry *g = head->geometry;
-    const locus_call *call = &head->plan->call;
-    strip_products(head, tile, locus_f32(&head->in->k, head->b, head->kv, tile->key),
-                   head->in->k.stride[2], tile->columns, table, (float)call->scale, call->D);
-    for (int64_t i = 0; i < tile->rows; i++)
-        for (int64_t j = tile->from[i]; j < tile->to[i]; j++)
-            w->score[i * g->keys + j] += w->strip[j * g->window + tile->rows - 1 - i + j];
+    const locus_tensor *k = &head->in->k;
+    locus_strip strip = {head->worker->strips[3], 0, 0};
+    locus_strip_products(head, tile, locus_f32(k, head->b, head->kv, tile->key), k->stride[2],
+                         tile->columns, table, head->plan->call.D, &strip);
+    const int64_t width = locus_strip_width(head->plan, head->geometry);
+    for (int64_t j = 0; j < tile->columns; j++)
+        head->plan->kernels->scale(strip.data + j * width, (float)head->plan->call.scale,
+                                   strip.end - strip.first);
+    locus_strip_read_columns(head, tile, &strip, head->worker->score);
 }
 
 /* Where row 0 of the tile reads the bias; row i reads it i floats before. */
@@ -151,12 +80,12 @@ static void add_places(const locus_head *head, const locus_rows *rows, const loc
     const locus_worker *w = head->worker;
     const locus_geometry *g = head->geometry;
     const int64_t D = head->plan->call.D;
-    head->plan->kernels->product(w->strip, g->window, w->place, D,
+    head->plan->kernels->product(w->places, g->keys, w->place, D,
                                  w->place_panels + locus_panel_at(tile->key, D), tile->rows, D,
                                  tile->columns, bias_slice(head, tile), -1);
-    if (head->plan->has_reset) reset_positions(head, rows, tile, w->strip, g->window);
+    if (head->plan->has_reset) reset_positions(head, rows, tile, w->places, g->keys);
     for (int64_t i = 0; i < tile->rows; i++)
-        head->plan->kernels->add(w->score + i * g->keys, w->strip + i * g->window, tile->columns);
+        head->plan->kernels->add(w->score + i * g->keys, w->places + i * g->keys, tile->columns);
 }
 
 /* ---- masks ---- */
@@ -258,10 +187,17 @@ void locus_tile_scores(const locus_head *head, const locus_rows *rows, const loc
     const locus_tensor *key_table = locus_key_table(plan, head->in);
     const locus_tensor *query_table = locus_query_table(plan, head->in);
     const int places = locus_present(&head->in->pos_q);
+    const float *plus = places ? NULL : bias_slice(head, tile);
+    int64_t plus_row = -1;
+    if (key_table != NULL) {
+        locus_strip_products(head, tile, w->position, D, tile->rows, key_table, D, head->key_strip);
+        plus = locus_strip_slice(head, tile, head->key_strip);
+        plus_row = locus_strip_width(plan, head->geometry) - 1;
+    }
     plan->kernels->product(w->score, head->geometry->keys, fade_content(head, rows, tile), D,
                            w->key_panels + locus_panel_at(tile->key, D), tile->rows, D,
-                           tile->columns, places ? NULL : bias_slice(head, tile), -1);
-    if (key_table != NULL) locus_add_row_strip(head, tile, w->position, key_table, D, w->score);
+                           tile->columns, plus, plus_row);
+    if (key_table != NULL && plus == NULL) locus_strip_read(head, tile, head->key_strip, w->score);
     if (query_table != NULL) add_query_table(head, tile, query_table);
     if (places) add_places(head, rows, tile);
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile);
@@ -284,6 +220,12 @@ void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float
         }
 }
 
+static int64_t number_of(const locus_pair_view *view, int64_t i, int64_t j)
+{
+    const int64_t number = view->origin + i * view->row + j * view->column;
+    return view->index != NULL ? view->index[number] : number;
+}
+
 void locus_patch(const locus_head *head, const locus_tile *tile, const float *T, float *to,
                  int64_t to_row, locus_pair_view to_view, const locus_block *from,
                  locus_pair_view from_view, int64_t width)
@@ -291,9 +233,9 @@ void locus_patch(const locus_head *head, const locus_tile *tile, const float *T,
     if (!from->any_bad) return;
     for (int64_t i = 0; i < tile->rows; i++)
         for (int64_t j = tile->from[i]; j < tile->to[i]; j++) {
-            const int64_t f = from_view.origin + i * from_view.row + j * from_view.column;
+            const int64_t f = number_of(&from_view, i, j);
             if (!from->bad[f] || !is_seen(head, tile, i, j)) continue;
-            const int64_t t = to_view.origin + i * to_view.row + j * to_view.column;
+            const int64_t t = number_of(&to_view, i, j);
             const float weight = T[i * head->geometry->keys + j];
             if (weight == 0.0f && head->plan->call.dropout > 0.0) continue; /* dropped */
             for (int64_t c = 0; c < width; c++)

@@ -7,10 +7,9 @@
  *
  *            keys j = 0 .. columns-1 →
  *     rows   S[i][j] = content[i] . k_j                 the content product
- *     i ↓            + strip[i][y]                      relative tables, by distance
- *                    + bias[z] + dense[i][j]
- *     delta of a pair = delta_00 + i - j;  y = (rows-1) - i + j counts the distances that
- *     meet in the tile, ascending with j, so that row i of a strip is read contiguously.
+ *     i ↓            + strip[i][entry(i, j)]            relative tables, see relative.h
+ *                    + bias[z] + dense[i][j]            z = most - delta
+ *     delta of a pair = delta_00 + i - j
  *
  * NaN and infinity: a product row depends on its own operands only, so operands are read
  * as they are there. A sum over rows (P V, dS K, ...) multiplies by the weight 0 of pairs
@@ -43,15 +42,14 @@ typedef struct locus_worker {
     float *lse, *factor, *delta; /* [rows] P = e^(s - lse) factor; delta = dout . out */
     /* of the tile */
     float *score, *grad, *dropped; /* [rows][keys]                                   */
-    float *strip;                  /* [max(rows, keys)][window]                      */
-    float *window;                 /* [window][max(D, Dv)] table rows by y           */
-    float *window_panels;          /* the same, packed                               */
-    float *window_grad;            /* [window][max(D, Dv)]                           */
-    float *clean[4];               /* [max(window, keys)][max(D, Dv)] clean rows     */
-    float *turned;                 /* [keys][D] turned keys                          */
-    float *gain;                   /* [2][D] of this tile, see locus_row_gain        */
+    float *places;                 /* [rows][keys] the position part of TUPE         */
+    float *strips[5];              /* [rows][..], number 3 [keys][..]: see relative.h      */
+    float *entry_panels;           /* MOST_KEYS packed table rows                    */
+    uint8_t *key_table_bad, *query_table_bad, *value_table_bad; /* [row_count]       */
+    float *clean[4]; /* [keys or rows][max(D, Dv)] clean rows          */
+    float *turned;   /* [keys][D] turned keys                          */
+    float *gain;     /* [2][D] of this tile, see locus_row_gain        */
     uint8_t *content_bad, *position_bad, *place_row_bad, *dout_bad; /* [rows]        */
-    uint8_t *window_bad;                                            /* [window]      */
     float *dout;                          /* [rows][Dv]                              */
     float *dcontent, *dposition, *dplace; /* [rows][D]                               */
 } locus_worker;
@@ -66,7 +64,8 @@ typedef struct locus_head {
     const locus_tensors *in;
     locus_worker *worker;
     int64_t b, h, kv;
-    const float *bias; /* by z, readable `window` floats beyond both ends; or NULL */
+    const float *bias;             /* by z, readable `window` floats beyond both ends; or NULL */
+    struct locus_strip *key_strip; /* products of the query rows with the key table  */
 } locus_head;
 
 /* The rows of one query tile. */
@@ -108,18 +107,6 @@ void locus_tile_scores(const locus_head *head, const locus_rows *rows, const loc
 /* Multiply weights by the dropout mask over 1 - p: out = in where there is no dropout. */
 void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float *in, float *out);
 
-/* Table rows by y into worker->window, times factor; width is that of the table. */
-void locus_gather(const locus_head *head, const locus_tile *tile, const locus_tensor *table,
-                  float factor, int64_t width);
-
-/* strip[i][y] = T[i][j] on the tile, 0 elsewhere (by rows; or by columns: strip[j][y]). */
-void locus_skew_rows(const locus_head *head, const locus_tile *tile, const float *T);
-void locus_skew_columns(const locus_head *head, const locus_tile *tile, const float *T);
-
-/* T[i][j] += A_i . table row of the pair's distance, over the whole tile. */
-void locus_add_row_strip(const locus_head *head, const locus_tile *tile, const float *A,
-                         const locus_tensor *table, int64_t width, float *T);
-
 static inline int64_t locus_window_width(const locus_tile *tile)
 {
     return tile->rows + tile->columns - 1;
@@ -145,16 +132,13 @@ static inline const float *locus_row_gain(const locus_head *head, const locus_ro
     return head->worker->gain + (second ? plan->call.D : 0);
 }
 
-/* Element (i, j) of something indexed by row, by column or by distance. */
+/* Pair (i, j) of something indexed by row, by column, or by the entry of its distance. */
 typedef struct locus_pair_view {
     int64_t origin, row, column;
+    const int32_t *index; /* NULL: the number itself */
 } locus_pair_view;
-static inline locus_pair_view locus_by_row(void) { return (locus_pair_view){0, 1, 0}; }
-static inline locus_pair_view locus_by_column(void) { return (locus_pair_view){0, 0, 1}; }
-static inline locus_pair_view locus_by_distance(const locus_tile *tile)
-{
-    return (locus_pair_view){tile->rows - 1, -1, 1};
-}
+static inline locus_pair_view locus_by_row(void) { return (locus_pair_view){0, 1, 0, NULL}; }
+static inline locus_pair_view locus_by_column(void) { return (locus_pair_view){0, 0, 1, NULL}; }
 
 /* to[.] += T[i][j] raw[.] over the seen pairs whose row of `from` is bad. */
 void locus_patch(const locus_head *head, const locus_tile *tile, const float *T, float *to,

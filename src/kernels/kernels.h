@@ -84,6 +84,24 @@ typedef LOCUS_SOFTMAX_AGAIN((*locus_softmax_again_fn));
               const float *delta)
 typedef LOCUS_SOFTMAX_GRAD((*locus_softmax_grad_fn));
 
+/* y[c] += table[index[c] - first] for c < columns. index ascends in steps of 0 or 1. */
+#define LOCUS_LOOKUP(name)                                                                         \
+    void name(float *y, const float *table, int32_t first, const int32_t *index, int64_t columns)
+typedef LOCUS_LOOKUP((*locus_lookup_fn));
+
+/* S[i][j] += table[j][index[j - i] - first] for i < rows, j < columns: the table belongs to
+ * the columns. S has row stride `stride`, the table table_row; index is readable
+ * LOCUS_LANES beyond both ends and ascends in steps of 0 or 1. */
+#define LOCUS_LOOKUP_COLUMNS(name)                                                                 \
+    void name(float *S, int64_t stride, const float *table, int64_t table_row, int32_t first,      \
+              const int32_t *index, int64_t rows, int64_t columns)
+typedef LOCUS_LOOKUP_COLUMNS((*locus_lookup_columns_fn));
+
+/* table[index[c] - first] += x[c], the transpose of lookup. */
+#define LOCUS_FOLD(name)                                                                           \
+    void name(float *table, int32_t first, const int32_t *index, const float *x, int64_t columns)
+typedef LOCUS_FOLD((*locus_fold_fn));
+
 /* y[c] += x[c] for c < columns. */
 #define LOCUS_ADD(name) void name(float *y, const float *x, int64_t columns)
 typedef LOCUS_ADD((*locus_add_fn));
@@ -102,6 +120,9 @@ typedef struct locus_kernels {
     locus_softmax_step_fn softmax_step;
     locus_softmax_again_fn softmax_again;
     locus_softmax_grad_fn softmax_grad;
+    locus_lookup_fn lookup;
+    locus_lookup_columns_fn lookup_columns;
+    locus_fold_fn fold;
     locus_add_fn add;
     locus_scale_fn scale;
 } locus_kernels;

@@ -12,6 +12,9 @@ const locus_kernels KERNELS_NAME = {
     .softmax_step = softmax_step,
     .softmax_again = softmax_again,
     .softmax_grad = softmax_grad,
+    .lookup = lookup,
+    .lookup_columns = lookup_columns,
+    .fold = fold,
     .add = add,
     .scale = scale,
 };

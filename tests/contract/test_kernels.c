@@ -148,8 +148,8 @@ static void check_exp_row(const locus_kernels *k, float *row, int64_t count)
     for (int64_t c = 0; c < count; c++) {
         const double want = exp((double)row[c]);
         const double ulp = want < FLT_MIN ? (double)FLT_MIN : want * FLT_EPSILON;
-        CHECK(fabs((double)S[c] - want) <= (2.0 - (double)row[c]) * ulp, "e^%.9g: %.9g, expected %.9g", (double)row[c],
-              (double)S[c], want);
+        CHECK(fabs((double)S[c] - want) <= (2.0 - (double)row[c]) * ulp,
+              "e^%.9g: %.9g, expected %.9g", (double)row[c], (double)S[c], want);
     }
 }
 
@@ -241,6 +241,58 @@ static void test_softmax_grad(const locus_kernels *k)
     }
 }
 
+/* ---- tables ---- */
+
+/* Indices as plans make them: exact, clipped, bucketed. kind 3 mixes them. */
+static void make_index(int32_t *index, int count, int kind)
+{
+    for (int c = 0; c < count; c++) {
+        const int step = kind == 0   ? 1
+                         : kind == 1 ? c == count / 2
+                         : kind == 2 ? c % 3 == 0
+                                     : test_uniform(5, (uint64_t)(c / 9)) < 0.5;
+        index[c] = c == 0 ? 7 : index[c - 1] + step;
+    }
+}
+
+static void test_lookup(const locus_kernels *k)
+{
+    enum { MOST = 150, FIRST = 3, SIDE = 40 };
+    int32_t index[MOST];
+    for (int kind = 0; kind < 4; kind++) {
+        if (!check_begin("kernels/%s/lookup/%d", k->isa, kind)) continue;
+        make_index(index, MOST, kind);
+        for (int n = 0; n <= 100; n++) {
+            const int at = n % 11;
+            double want[MOST] = {0};
+            memcpy(C, before, sizeof C);
+            k->lookup(C, A, FIRST, index + at, n);
+            k->fold(C + 2048, FIRST, index + at, B, n);
+            for (int c = 0; c < n; c++) want[index[at + c] - FIRST] += (double)B[c];
+            for (int c = 0; c < MOST; c++) {
+                const float plain = c < n ? before[c] + A[index[at + c] - FIRST] : before[c];
+                CHECK(C[c] == plain, "lookup of %d at %d", n, c);
+                CHECK(fabs((double)C[2048 + c] - (double)before[2048 + c] - want[c]) < 1e-4,
+                      "fold of %d at %d", n, c);
+            }
+        }
+        for (int rows = 0; rows <= SIDE; rows += 5)
+            for (int columns = 0; columns <= SIDE; columns += 3) {
+                const int32_t *origin = index + SIDE + LOCUS_LANES;
+                int right = 1;
+                memcpy(C, before, sizeof C);
+                k->lookup_columns(C, SIDE, A, MOST, FIRST, origin, rows, columns);
+                for (int i = 0; i < SIDE; i++)
+                    for (int j = 0; j < SIDE; j++) {
+                        const float more =
+                            i < rows && j < columns ? A[j * MOST + origin[j - i] - FIRST] : 0.0f;
+                        right &= C[i * SIDE + j] == before[i * SIDE + j] + more;
+                    }
+                CHECK(right, "lookup_columns of %d x %d", rows, columns);
+            }
+    }
+}
+
 /* ---- rows ---- */
 
 static void test_rows(const locus_kernels *k)
@@ -279,6 +331,7 @@ int main(int argc, char **argv)
         test_streaming(k);
         test_softmax_special(k);
         test_softmax_grad(k);
+        test_lookup(k);
         test_rows(k);
     }
     return check_finish("kernels");

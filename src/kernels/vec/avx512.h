@@ -80,3 +80,11 @@ static inline void v_transpose(vf r[VL])
         r[i + 12] = _mm512_shuffle_f32x4(t[i + 4], t[i + 12], 0xdd);
     }
 }
+
+/* Lane k is table[index[k] - index[0]], where the last index is `rise` < VL above the first
+ * and table is readable so far. */
+static inline vf v_permute(const float *table, const int32_t *index, int32_t rise)
+{
+    const __m512i place = _mm512_sub_epi32(_mm512_loadu_si512(index), _mm512_set1_epi32(index[0]));
+    return _mm512_permutexvar_ps(place, v_loadn(table, rise + 1));
+}

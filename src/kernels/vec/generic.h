@@ -80,3 +80,13 @@ static inline void v_transpose(vf r[VL])
             r[j][i] = x;
         }
 }
+
+/* Lane k is table[index[k] - index[0]], where the last index is `rise` < VL above the first
+ * and table is readable so far. */
+static inline vf v_permute(const float *table, const int32_t *index, int32_t rise)
+{
+    vf x;
+    (void)rise;
+    for (int k = 0; k < VL; k++) x[k] = table[index[k] - index[0]];
+    return x;
+}
