@@ -69,6 +69,7 @@ void locus_backward_rows_begin(const locus_backward_call *call, const locus_head
         w->delta[i] = chained_dot(plan->kernels, dout,
                                   locus_f32(&call->results->out, head->b, head->h, row), Dv);
     }
+    locus_rows_find_bad(head, rows);
     plan->kernels->bad_rows(w->dout_bad, w->dout, Dv, rows->count, Dv);
     if (any_coarse) refine_coarse_rows(head, rows);
     const size_t bytes = (size_t)(rows->count * D) * sizeof(float);
@@ -225,7 +226,7 @@ static void spread_content_rows(const locus_head *head, const locus_rows *rows,
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     const int64_t D = plan->call.D;
-    if (plan->log_gain == NULL) {
+    if (plan->gain == NULL) {
         add_to_rows(head, tile, w->grad, w->dcontent, keys, D);
         return;
     }
@@ -233,7 +234,7 @@ static void spread_content_rows(const locus_head *head, const locus_rows *rows,
     memset(product, 0, (size_t)(tile->rows * D) * sizeof *product);
     add_to_rows(head, tile, w->grad, product, keys, D);
     for (int64_t i = 0; i < tile->rows; i++) {
-        const float *gain = locus_row_gain(head, rows, i);
+        const float *gain = locus_row_gain(plan, rows, tile, i);
         for (int64_t c = 0; c < D; c++) w->dcontent[i * D + c] += product[i * D + c] * gain[c];
     }
 }
@@ -247,7 +248,7 @@ static void spread_content(const locus_backward_call *call, const locus_head *he
     const int64_t D = plan->call.D;
     if (call->wanted.q || call->wanted.u) spread_content_rows(head, rows, tile, keys);
     if (slot->k == NULL) return;
-    const locus_block content = locus_block_of(plan->log_gain != NULL ? w->faded : w->content, D,
+    const locus_block content = locus_block_of(plan->gain != NULL ? w->faded : w->content, D,
                                                tile->rows, D, w->content_bad, w->clean[1]);
     add_to_keys(head, tile, w->grad, slot->k, &content, D);
 }

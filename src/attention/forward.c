@@ -104,9 +104,12 @@ static void finish_rows(const locus_head *head, const locus_rows *rows,
     const int64_t Dv = head->plan->call.Dv;
     for (int64_t i = 0; i < rows->count; i++) {
         const int empty = w->sum[i] == 0.0f;
-        const float factor = empty ? 0.0f : 1.0f / w->sum[i];
         float *out = locus_f32(&results->out, head->b, head->h, rows->first + i);
-        for (int64_t c = 0; c < Dv; c++) out[c] = empty ? 0.0f : w->out[i * Dv + c] * factor;
+        memcpy(out, w->out + i * Dv, (size_t)Dv * sizeof *out);
+        if (empty)
+            memset(out, 0, (size_t)Dv * sizeof *out);
+        else
+            head->plan->kernels->scale(out, 1.0f / w->sum[i], Dv);
         *locus_f32(&results->lse, head->b, head->h, rows->first + i) =
             empty ? -INFINITY : (float)((double)w->top[i] + log((double)w->sum[i]));
     }

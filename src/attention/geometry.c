@@ -17,7 +17,7 @@ static locus_geometry geometry(const locus_plan *plan, int64_t rows, int64_t key
     /* A table on the key side costs rows + keys distances per key: square tiles. */
     const int by_keys = locus_query_table(plan, &plan->shapes) != NULL;
     if (by_keys) rows = keys = LOCUS_PANEL;
-    if (plan->log_gain != NULL) {
+    if (plan->gain != NULL) {
         keys = locus_least(keys, plan->gain_block);
         rows = locus_least(rows, plan->gain_block);
     }

@@ -63,7 +63,7 @@ float *locus_table_entries(const locus_plan *plan, const locus_tensor *table, in
     return (float *)table->data + (shared ? 0 : head * table->stride[0]) + first * row;
 }
 
-/* cos and sin for positions first .. first + count - 1, [count][pairs][2], times the gain
+/* cos and sin for positions first .. first + count - 1, [count][2][pairs], times the gain
  * inside the block; direction is 1 for queries, -1 for keys. */
 static float *turn_table(const locus_plan *plan, int64_t first, int64_t count, double direction)
 {
@@ -76,34 +76,54 @@ static float *turn_table(const locus_plan *plan, int64_t first, int64_t count, d
         call->scheme->turn(call, t, &frequency, &log_gain);
         for (int64_t i = 0; i < count; i++) {
             const double angle = (double)(first + i) * frequency;
-            const int64_t step = first + i - locus_block_start(plan, first + i);
+            const int64_t step = first + i - plan->gain_block * locus_block_of_position(plan, first + i);
             const double gain = log_gain == 0.0 ? 1.0 : exp(direction * (double)step * log_gain);
-            table[2 * (i * call->pairs + t)] = (float)(gain * cos(angle));
-            table[2 * (i * call->pairs + t) + 1] = (float)(gain * sin(angle));
+            table[2 * i * call->pairs + t] = (float)(gain * cos(angle));
+            table[(2 * i + 1) * call->pairs + t] = (float)(gain * sin(angle));
         }
     }
     return table;
 }
 
-/* ln of the gain per position; the largest block over which no gain exceeds e^40. */
+/* The largest block over which no gain exceeds e^40. */
+static int64_t choose_gain_block(const locus_call *call, double *steepest)
+{
+    int64_t block = MOST_KEYS;
+    *steepest = 0.0;
+    for (int64_t t = 0; t < call->pairs; t++) {
+        double frequency, log_gain;
+        call->scheme->turn(call, t, &frequency, &log_gain);
+        *steepest = fmax(*steepest, fabs(log_gain));
+    }
+    while (block > LOCUS_PANEL && (double)block * *steepest > 40.0) block /= 2;
+    return block;
+}
+
+/* Gains between blocks; columns that are not turned have none. */
 static locus_status lower_gains(locus_plan *plan)
 {
     const locus_call *call = &plan->call;
-    double *gains = locus_allocate(plan->allocator, (size_t)call->pairs, sizeof *gains);
-    double steepest = 0.0;
-    plan->log_gain = gains;
-    plan->gain_block = 256;
-    if (gains == NULL) return LOCUS_ERR_MEMORY;
+    double steepest;
+    plan->gain_block = choose_gain_block(call, &steepest);
+    if (steepest == 0.0) return LOCUS_OK;
+    const int64_t last_key = locus_block_of_position(plan, call->Tk);
+    const int64_t last_query = locus_block_of_position(plan, call->query_offset + call->Tq);
+    plan->least_block = locus_block_of_position(plan, call->query_offset) - last_key;
+    const int64_t blocks = last_query - plan->least_block + 1;
+    plan->gain = locus_allocate(plan->allocator, (size_t)(blocks * call->D), sizeof *plan->gain);
+    if (plan->gain == NULL) return LOCUS_ERR_MEMORY;
+    for (int64_t i = 0; i < blocks * call->D; i++) plan->gain[i] = 1.0f;
     for (int64_t t = 0; t < call->pairs; t++) {
-        double frequency;
-        call->scheme->turn(call, t, &frequency, &gains[t]);
-        steepest = fmax(steepest, fabs(gains[t]));
+        double frequency, log_gain;
+        int64_t first, second;
+        call->scheme->turn(call, t, &frequency, &log_gain);
+        locus_pair_columns(call, t, &first, &second);
+        for (int64_t b = 0; b < blocks; b++) {
+            const double steps = (double)((plan->least_block + b) * plan->gain_block);
+            const float gain = (float)exp(steps * log_gain);
+            plan->gain[b * call->D + first] = plan->gain[b * call->D + second] = gain;
+        }
     }
-    while (plan->gain_block > LOCUS_PANEL && (double)plan->gain_block * steepest > 40.0)
-        plan->gain_block /= 2;
-    if (steepest > 0.0) return LOCUS_OK;
-    locus_release(plan->allocator, gains);
-    plan->log_gain = NULL;
     return LOCUS_OK;
 }
 
@@ -122,6 +142,9 @@ locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_er
     const locus_call *call = &plan->call;
     const locus_scheme *scheme = call->scheme;
     plan->span = call->least <= call->most ? call->most - call->least + 1 : 0;
+    plan->hides = plan->span < call->Tq + call->Tk - 1 || locus_present(&shapes->mask) ||
+                  locus_present(&shapes->key_mask) || locus_present(&shapes->bias_dense) ||
+                  call->dropout > 0.0;
     plan->has_reset = locus_present(&shapes->cls);
     plan->has_bias =
         scheme->bias != NULL && (scheme->bias_row == NULL || locus_present(&shapes->bias));
@@ -141,7 +164,7 @@ void locus_lower_free(locus_plan *plan)
     locus_release(plan->allocator, plan->bias_row);
     locus_release(plan->allocator, plan->turn_query);
     locus_release(plan->allocator, plan->turn_key);
-    locus_release(plan->allocator, plan->log_gain);
+    locus_release(plan->allocator, plan->gain);
 }
 
 void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, int64_t pad,

@@ -27,7 +27,7 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->content = locus_take_floats(arena, rows * D);
     w->position = locus_take_floats(arena, tables ? rows * D : 0);
     w->place = locus_take_floats(arena, places ? rows * D : 0);
-    w->faded = locus_take_floats(arena, plan->log_gain != NULL ? rows * D : 0);
+    w->faded = locus_take_floats(arena, plan->gain != NULL ? rows * D : 0);
     w->out = locus_take_floats(arena, rows * Dv);
     w->top = locus_take_floats(arena, rows);
     w->sum = locus_take_floats(arena, rows);
@@ -50,7 +50,6 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     for (size_t i = 0; i < sizeof w->clean / sizeof *w->clean; i++)
         w->clean[i] = locus_take_floats(arena, locus_most(rows, g->keys) * wide);
     w->turned = locus_take_floats(arena, plan->turn_key != NULL ? g->keys * D : 0);
-    w->gain = locus_take_floats(arena, 2 * D);
     w->content_bad = locus_take(arena, rows, 1);
     w->position_bad = locus_take(arena, rows, 1);
     w->place_row_bad = locus_take(arena, rows, 1);
@@ -64,14 +63,8 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
 
 void locus_turn_row(const locus_plan *plan, float *row, const float *turn, float direction)
 {
-    for (int64_t t = 0; t < plan->call.pairs; t++) {
-        int64_t first, second;
-        locus_pair_columns(&plan->call, t, &first, &second);
-        const float x = row[first], y = row[second];
-        const float cosine = turn[2 * t], sine = turn[2 * t + 1] * direction;
-        row[first] = x * cosine - y * sine;
-        row[second] = y * cosine + x * sine;
-    }
+    plan->kernels->turn(row, turn, plan->call.pairs,
+                        plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, direction);
 }
 
 /* Keys [first, first + count) of the head, turned, in worker->turned. */
@@ -89,7 +82,7 @@ static const float *turn_keys(const locus_head *head, int64_t first, int64_t cou
     return rows;
 }
 
-static void pack_keys(const locus_head *head, int64_t first, int64_t count)
+static void pack_keys(const locus_head *head, int64_t first, int64_t count, int backward)
 {
     const locus_kernels *kernels = head->plan->kernels;
     const int turns = head->plan->turn_key != NULL;
@@ -97,7 +90,7 @@ static void pack_keys(const locus_head *head, int64_t first, int64_t count)
     const float *rows =
         turns ? turn_keys(head, first, count) : locus_f32(&head->in->k, head->b, head->kv, first);
     const int64_t stride = turns ? D : head->in->k.stride[2];
-    kernels->bad_rows(head->worker->key_bad + first, rows, stride, count, D);
+    if (backward) kernels->bad_rows(head->worker->key_bad + first, rows, stride, count, D);
     kernels->pack(head->worker->key_panels + locus_panel_at(first, D), rows, stride, count, D);
 }
 
@@ -127,7 +120,7 @@ static void find_bad_entries(const locus_head *head)
     if (value_table != NULL) locus_entries_begin(head, value_table, call->Dv, w->value_table_bad);
 }
 
-void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int values)
+void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backward)
 {
     const locus_tensor *v = &head->in->v;
     const locus_kernels *kernels = head->plan->kernels;
@@ -136,9 +129,12 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int value
     for (int64_t first = from; first < to; first += head->geometry->keys) {
         const int64_t count = locus_least(head->geometry->keys, to - first);
         const float *rows = locus_f32(v, head->b, head->kv, first);
-        pack_keys(head, first, count);
-        kernels->bad_rows(w->value_bad + first, rows, v->stride[2], count, Dv);
-        if (values)
+        pack_keys(head, first, count, backward);
+        if (head->plan->hides)
+            kernels->bad_rows(w->value_bad + first, rows, v->stride[2], count, Dv);
+        else /* every row sees every value */
+            memset(w->value_bad + first, 0, (size_t)count);
+        if (backward)
             kernels->pack(w->value_panels + locus_panel_at(first, Dv), rows, v->stride[2], count,
                           Dv);
         if (locus_present(&head->in->pos_k)) pack_places(head, first, count);
@@ -147,10 +143,12 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int value
 }
 
 /* to = factor (row + shift), shift may be NULL. */
-static void load_row(float *to, const float *row, const float *shift, float factor, int64_t width)
+static void load_row(const locus_kernels *kernels, float *to, const float *row, const float *shift,
+                     float factor, int64_t width)
 {
-    for (int64_t c = 0; c < width; c++)
-        to[c] = factor * (shift != NULL ? row[c] + shift[c] : row[c]);
+    memcpy(to, row, (size_t)width * sizeof *to);
+    if (shift != NULL) kernels->add(to, shift, width);
+    kernels->scale(to, factor, width);
 }
 
 static const float *head_row(const locus_tensor *t, int64_t h)
@@ -166,15 +164,17 @@ static void load_query_row(const locus_head *head, const locus_rows *rows, int64
     const int64_t D = plan->call.D;
     const float factor = (float)plan->call.scale;
     const float *q = locus_f32(&in->q, head->b, head->h, rows->first + i);
-    load_row(w->content + i * D, q, head_row(&in->u, head->h), factor, D);
+    load_row(plan->kernels, w->content + i * D, q, head_row(&in->u, head->h), factor, D);
     if (plan->turn_query != NULL)
         locus_turn_row(plan, w->content + i * D,
                        plan->turn_query + 2 * plan->call.pairs * (rows->first + i), 1.0f);
-    if (plan->index != NULL) load_row(w->position + i * D, q, head_row(&in->w, head->h), factor, D);
+    if (plan->index != NULL) 
+        load_row(plan->kernels, w->position + i * D, q, head_row(&in->w, head->h), factor, D);
     if (locus_present(&in->pos_q)) {
         const int64_t m = rows->position + i;
         if (m >= 0 && m < in->pos_q.shape[1])
-            load_row(w->place + i * D, locus_f32(&in->pos_q, head->h, m, 0), NULL, factor, D);
+            load_row(plan->kernels, w->place + i * D, locus_f32(&in->pos_q, head->h, m, 0), NULL,
+                     factor, D);
         else /* a row that sees no key */
             memset(w->place + i * D, 0, (size_t)D * sizeof *w->place);
     }
@@ -197,10 +197,14 @@ void locus_rows_reach(const locus_head *head, int64_t first, locus_rows *rows)
 
 void locus_rows_load(const locus_head *head, const locus_rows *rows)
 {
+    for (int64_t i = 0; i < rows->count; i++) load_query_row(head, rows, i);
+}
+
+void locus_rows_find_bad(const locus_head *head, const locus_rows *rows)
+{
     const locus_kernels *kernels = head->plan->kernels;
     locus_worker *w = head->worker;
     const int64_t D = head->plan->call.D;
-    for (int64_t i = 0; i < rows->count; i++) load_query_row(head, rows, i);
     kernels->bad_rows(w->content_bad, w->content, D, rows->count, D);
     if (head->plan->index != NULL)
         kernels->bad_rows(w->position_bad, w->position, D, rows->count, D);

@@ -45,11 +45,14 @@ struct locus_plan {
      * gain_block positions: e^(s log_gain) for queries, e^(-s log_gain) for keys at position
      * s of the block. The rest of the gain, e^((query block - key block) log_gain), belongs
      * to a tile; so no factor under- or overflows before the product does. */
-    float *turn_query;  /* [Tq][pairs][2], NULL: no rotation  */
-    float *turn_key;    /* [Tk][pairs][2]                     */
-    double *log_gain;   /* [pairs], NULL: no gain             */
-    int64_t gain_block; /* a key tile lies inside one, a query tile inside two */
+    float *turn_query;  /* [Tq][2][pairs] cos, sin; NULL: no rotation */
+    float *turn_key;    /* [Tk][2][pairs]                             */
+    int64_t gain_block; /* a key tile lies inside one                 */
+    float *gain;        /* [blocks][D] by query block minus key block, from least_block on;
+                           NULL: no gain                              */
+    int64_t least_block;
 
+    int hides;     /* some pair may be hidden               */
     int has_bias;  /* an additive value by distance         */
     int has_reset; /* the position part of m = 0 or n = 0 is replaced */
 
@@ -60,11 +63,11 @@ struct locus_plan {
     int64_t slots;           /* partial-gradient buffers                  */
 };
 
-/* The first position of the gain block that `position` lies in (also below zero). */
-static inline int64_t locus_block_start(const locus_plan *plan, int64_t position)
+/* The number of the gain block that `position` lies in (also below zero). */
+static inline int64_t locus_block_of_position(const locus_plan *plan, int64_t position)
 {
-    const int64_t rest = position % plan->gain_block;
-    return position - (rest < 0 ? rest + plan->gain_block : rest);
+    const int64_t block = plan->gain_block;
+    return position >= 0 ? position / block : -((-position + block - 1) / block);
 }
 
 static inline int64_t locus_ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

@@ -148,26 +148,16 @@ static int is_seen(const locus_head *head, const locus_tile *tile, int64_t i, in
 
 /* ---- the tile ---- */
 
-/* content times the gain from the tile's first key to the row's block of positions. Columns
- * beyond the pairs have none. */
+/* content times the gain from the tile's keys to the row. */
 static const float *fade_content(const locus_head *head, const locus_rows *rows,
                                  const locus_tile *tile)
 {
     const locus_plan *plan = head->plan;
     locus_worker *w = head->worker;
-    if (plan->log_gain == NULL) return w->content;
     const int64_t D = plan->call.D;
-    const int64_t steps =
-        locus_block_start(plan, rows->position) - locus_block_start(plan, tile->key);
-    for (int64_t t = 0; t < plan->call.pairs; t++) {
-        int64_t first, second;
-        locus_pair_columns(&plan->call, t, &first, &second);
-        for (int64_t block = 0; block < 2; block++)
-            w->gain[block * D + first] = w->gain[block * D + second] =
-                (float)exp((double)(steps + block * plan->gain_block) * plan->log_gain[t]);
-    }
+    if (plan->gain == NULL) return w->content;
     for (int64_t i = 0; i < tile->rows; i++) {
-        const float *gain = locus_row_gain(head, rows, i);
+        const float *gain = locus_row_gain(plan, rows, tile, i);
         for (int64_t c = 0; c < D; c++) w->faded[i * D + c] = w->content[i * D + c] * gain[c];
     }
     return w->faded;

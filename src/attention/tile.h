@@ -48,7 +48,6 @@ typedef struct locus_worker {
     uint8_t *key_table_bad, *query_table_bad, *value_table_bad; /* [row_count]       */
     float *clean[4]; /* [keys or rows][max(D, Dv)] clean rows          */
     float *turned;   /* [keys][D] turned keys                          */
-    float *gain;     /* [2][D] of this tile, see locus_row_gain        */
     uint8_t *content_bad, *position_bad, *place_row_bad, *dout_bad; /* [rows]        */
     float *dout;                          /* [rows][Dv]                              */
     float *dcontent, *dposition, *dplace; /* [rows][D]                               */
@@ -90,12 +89,15 @@ static inline int64_t locus_bias_room(const locus_plan *plan, const locus_geomet
     return plan->span + 2 * geometry->window;
 }
 
-/* Pack the head's keys [from, to); `values`: also the values, for dout . v. */
-void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int values);
+/* Pack the head's keys [from, to); `backward`: also the values, for dout . v, and find the
+ * bad rows that sums over keys must know. */
+void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backward);
 
-/* The query rows from `first` on: which key tiles they reach; their loads. */
+/* The query rows from `first` on: which key tiles they reach; their loads; the bad ones, for
+ * sums over queries. */
 void locus_rows_reach(const locus_head *head, int64_t first, locus_rows *rows);
 void locus_rows_load(const locus_head *head, const locus_rows *rows);
+void locus_rows_find_bad(const locus_head *head, const locus_rows *rows);
 
 /* 0: no pair of the tile is seen, skip it. */
 int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key_tile,
@@ -123,13 +125,13 @@ locus_block locus_place_block(const locus_head *head, const locus_tile *tile, fl
  * transpose, which carries gradients. */
 void locus_turn_row(const locus_plan *plan, float *row, const float *turn, float direction);
 
-/* The tile's gain for row i: rows of a tile lie in at most two gain blocks. */
-static inline const float *locus_row_gain(const locus_head *head, const locus_rows *rows, int64_t i)
+/* The gain between the block of row i and the block of the tile's keys. */
+static inline const float *locus_row_gain(const locus_plan *plan, const locus_rows *rows,
+                                          const locus_tile *tile, int64_t i)
 {
-    const locus_plan *plan = head->plan;
-    const int second =
-        locus_block_start(plan, rows->position + i) != locus_block_start(plan, rows->position);
-    return head->worker->gain + (second ? plan->call.D : 0);
+    const int64_t steps = locus_block_of_position(plan, rows->position + i) -
+                          locus_block_of_position(plan, tile->key);
+    return plan->gain + (steps - plan->least_block) * plan->call.D;
 }
 
 /* Pair (i, j) of something indexed by row, by column, or by the entry of its distance. */

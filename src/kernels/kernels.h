@@ -102,6 +102,13 @@ typedef LOCUS_LOOKUP_COLUMNS((*locus_lookup_columns_fn));
     void name(float *table, int32_t first, const int32_t *index, const float *x, int64_t columns)
 typedef LOCUS_FOLD((*locus_fold_fn));
 
+/* Turn the pairs of one row in place: with cosines in turn[0 .. pairs-1] and sines behind
+ * them, (x, y) becomes (x cos - y sin, y cos + x sin). Pair t is columns t and pairs + t, or
+ * 2t and 2t + 1 where interleaved. direction = -1 turns back. */
+#define LOCUS_TURN(name)                                                                           \
+    void name(float *row, const float *turn, int64_t pairs, int interleaved, float direction)
+typedef LOCUS_TURN((*locus_turn_fn));
+
 /* y[c] += x[c] for c < columns. */
 #define LOCUS_ADD(name) void name(float *y, const float *x, int64_t columns)
 typedef LOCUS_ADD((*locus_add_fn));
@@ -123,6 +130,7 @@ typedef struct locus_kernels {
     locus_lookup_fn lookup;
     locus_lookup_columns_fn lookup_columns;
     locus_fold_fn fold;
+    locus_turn_fn turn;
     locus_add_fn add;
     locus_scale_fn scale;
 } locus_kernels;

@@ -41,3 +41,26 @@ static LOCUS_BAD_ROWS(bad_rows)
         bad[r] = (uint8_t)(v_sum(zero_times(rows + r * row_stride, width, zero)) != 0.0f);
     return 1;
 }
+
+LOCUS_INLINE void turn_pair(float *x, float *y, float cosine, float sine)
+{
+    const float old = *x;
+    *x = old * cosine - *y * sine;
+    *y = *y * cosine + old * sine;
+}
+
+static LOCUS_TURN(turn)
+{
+    const vf sign = v_set1(direction);
+    int64_t t = 0;
+    for (; !interleaved && t + VL <= pairs; t += VL) {
+        const vf x = v_load(row + t), y = v_load(row + pairs + t), cosine = v_load(turn + t);
+        const vf sine = v_mul(v_load(turn + pairs + t), sign);
+        v_store(row + t, v_sub(v_mul(x, cosine), v_mul(y, sine)));
+        v_store(row + pairs + t, v_add(v_mul(y, cosine), v_mul(x, sine)));
+    }
+    for (; !interleaved && t < pairs; t++)
+        turn_pair(row + t, row + pairs + t, turn[t], turn[pairs + t] * direction);
+    for (; t < pairs; t++)
+        turn_pair(row + 2 * t, row + 2 * t + 1, turn[t], turn[pairs + t] * direction);
+}

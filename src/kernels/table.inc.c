@@ -15,6 +15,7 @@ const locus_kernels KERNELS_NAME = {
     .lookup = lookup,
     .lookup_columns = lookup_columns,
     .fold = fold,
+    .turn = turn,
     .add = add,
     .scale = scale,
 };

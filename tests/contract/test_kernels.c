@@ -293,6 +293,31 @@ static void test_lookup(const locus_kernels *k)
     }
 }
 
+static void test_turn(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/turn", k->isa)) return;
+    for (int pairs = 0; pairs <= 40; pairs++)
+        for (int interleaved = 0; interleaved < 2; interleaved++) {
+            float row[96], turned[96];
+            memcpy(row, A, sizeof row);
+            k->turn(row, B, pairs, interleaved, 1.0f);
+            memcpy(turned, row, sizeof turned);
+            for (int t = 0; t < pairs; t++) {
+                const int x = interleaved ? 2 * t : t, y = interleaved ? 2 * t + 1 : pairs + t;
+                CHECK(fabsf(row[x] - (A[x] * B[t] - A[y] * B[pairs + t])) < 1e-5f, "x of %d", t);
+                CHECK(fabsf(row[y] - (A[y] * B[t] + A[x] * B[pairs + t])) < 1e-5f, "y of %d", t);
+            }
+            k->turn(row, B, pairs, interleaved, -1.0f);
+            for (int t = 0; t < pairs; t++) { /* the transpose: cos^2 + sin^2 times the row */
+                const int x = interleaved ? 2 * t : t;
+                const float size = B[t] * B[t] + B[pairs + t] * B[pairs + t];
+                CHECK(fabsf(row[x] - size * A[x]) < 1e-4f, "back, %d", t);
+            }
+            for (int c = 2 * pairs; c < 96; c++)
+                CHECK(turned[c] == A[c], "column %d of %d pairs was touched", c, pairs);
+        }
+}
+
 /* ---- rows ---- */
 
 static void test_rows(const locus_kernels *k)
@@ -332,6 +357,7 @@ int main(int argc, char **argv)
         test_softmax_special(k);
         test_softmax_grad(k);
         test_lookup(k);
+        test_turn(k);
         test_rows(k);
     }
     return check_finish("kernels");
