@@ -30,9 +30,9 @@ static void refine_coarse_rows(const locus_head *head, const locus_rows *rows)
     for (int64_t t = rows->tile_from; t < rows->tile_to; t++) {
         locus_tile tile;
         if (!locus_tile_begin(head, rows, t, &tile)) continue;
-        locus_tile_scores(&rolling, rows, &tile);
+        const float *greatest = locus_tile_scores(&rolling, rows, &tile);
         head->plan->kernels->softmax_step(w->score, head->geometry->keys, tile.rows, tile.columns,
-                                          w->top, w->sum, w->carry);
+                                          greatest, w->top, w->sum, w->carry);
     }
     for (int64_t i = 0; i < rows->count; i++) {
         if (!is_coarse(w->lse[i]) || w->sum[i] == 0.0f) continue;
@@ -108,7 +108,7 @@ static void weight_gradients(locus_pass *pass, const locus_head *head, const loc
     plan->kernels->product(w->grad, head->geometry->keys, w->dout, Dv,
                            w->value_panels + locus_panel_at(tile->key, Dv), tile->rows, Dv,
                            tile->columns, plus,
-                           plus != NULL ? locus_strip_width(plan, head->geometry) - 1 : 0);
+                           plus != NULL ? locus_strip_width(plan, head->geometry) - 1 : 0, NULL);
     if (table != NULL && plus == NULL) locus_strip_read(head, tile, &pass->value_strip, w->grad);
 }
 
@@ -119,7 +119,7 @@ void locus_tile_gradients(locus_pass *pass, const locus_head *head, const locus_
     const locus_worker *w = head->worker;
     locus_head rolling = *head;
     rolling.key_strip = &pass->key_strip;
-    locus_tile_scores(&rolling, rows, tile);
+    (void)locus_tile_scores(&rolling, rows, tile);
     plan->kernels->softmax_again(w->score, head->geometry->keys, tile->rows, tile->columns, w->lse,
                                  w->factor);
     weight_gradients(pass, head, tile);

@@ -132,9 +132,9 @@ static void attend_rows(const locus_head *head, int64_t first, const locus_resul
     for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
         locus_tile tile;
         if (!locus_tile_begin(head, &rows, t, &tile)) continue;
-        locus_tile_scores(&rolling, &rows, &tile);
+        const float *greatest = locus_tile_scores(&rolling, &rows, &tile);
         head->plan->kernels->softmax_step(w->score, head->geometry->keys, tile.rows, tile.columns,
-                                          w->top, w->sum, w->carry);
+                                          greatest, w->top, w->sum, w->carry);
         add_values(head, &rows, &tile, &fold);
     }
     locus_strip_flush(head, &fold, flush_values, &rows);

@@ -14,9 +14,11 @@ static int64_t pieces(int64_t wanted, int64_t heads, int64_t tiles)
 
 static locus_geometry geometry(const locus_plan *plan, int64_t rows, int64_t keys)
 {
-    /* A table on the key side costs rows + keys distances per key: square tiles. */
-    const int by_keys = locus_query_table(plan, &plan->shapes) != NULL;
-    if (by_keys) rows = keys = LOCUS_PANEL;
+    /* A table on the key side costs keys (rows + keys) products per tile: many rows. */
+    if (locus_query_table(plan, &plan->shapes) != NULL) {
+        rows = MOST_ROWS;
+        keys = 128;
+    }
     if (plan->gain != NULL) {
         keys = locus_least(keys, plan->gain_block);
         rows = locus_least(rows, plan->gain_block);
@@ -31,7 +33,7 @@ void locus_choose_geometry(locus_plan *plan)
 {
     const locus_call *call = &plan->call;
     const int64_t heads = call->B * call->H;
-    plan->forward = geometry(plan, 48, 256);
+    plan->forward = geometry(plan, 48, 512);
     plan->backward = geometry(plan, 96, 192);
     plan->forward_chunks = pieces(16, heads, locus_ceil_div(call->Tq, plan->forward.rows));
     plan->backward_splits =

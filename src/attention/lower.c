@@ -76,7 +76,8 @@ static float *turn_table(const locus_plan *plan, int64_t first, int64_t count, d
         call->scheme->turn(call, t, &frequency, &log_gain);
         for (int64_t i = 0; i < count; i++) {
             const double angle = (double)(first + i) * frequency;
-            const int64_t step = first + i - plan->gain_block * locus_block_of_position(plan, first + i);
+            const int64_t step =
+                first + i - plan->gain_block * locus_block_of_position(plan, first + i);
             const double gain = log_gain == 0.0 ? 1.0 : exp(direction * (double)step * log_gain);
             table[2 * i * call->pairs + t] = (float)(gain * cos(angle));
             table[(2 * i + 1) * call->pairs + t] = (float)(gain * sin(angle));

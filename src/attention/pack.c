@@ -32,6 +32,7 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->top = locus_take_floats(arena, rows);
     w->sum = locus_take_floats(arena, rows);
     w->carry = locus_take_floats(arena, rows);
+    w->greatest = locus_take_floats(arena, rows * LOCUS_LANES);
     w->lse = locus_take_floats(arena, rows);
     w->factor = locus_take_floats(arena, rows);
     w->delta = locus_take_floats(arena, rows);
@@ -168,7 +169,7 @@ static void load_query_row(const locus_head *head, const locus_rows *rows, int64
     if (plan->turn_query != NULL)
         locus_turn_row(plan, w->content + i * D,
                        plan->turn_query + 2 * plan->call.pairs * (rows->first + i), 1.0f);
-    if (plan->index != NULL) 
+    if (plan->index != NULL)
         load_row(plan->kernels, w->position + i * D, q, head_row(&in->w, head->h), factor, D);
     if (locus_present(&in->pos_q)) {
         const int64_t m = rows->position + i;

@@ -58,7 +58,7 @@ void locus_strip_products(const locus_head *head, const locus_tile *tile, const 
                       width);
         kernels->product(strip->data + (strip->end - strip->first),
                          locus_strip_width(plan, head->geometry), A, a_row,
-                         head->worker->entry_panels, rows, width, count, NULL, 0);
+                         head->worker->entry_panels, rows, width, count, NULL, 0, NULL);
         strip->end += locus_ceil_div(count, LOCUS_PANEL) * LOCUS_PANEL;
     }
 }

@@ -82,7 +82,7 @@ static void add_places(const locus_head *head, const locus_rows *rows, const loc
     const int64_t D = head->plan->call.D;
     head->plan->kernels->product(w->places, g->keys, w->place, D,
                                  w->place_panels + locus_panel_at(tile->key, D), tile->rows, D,
-                                 tile->columns, bias_slice(head, tile), -1);
+                                 tile->columns, bias_slice(head, tile), -1, NULL);
     if (head->plan->has_reset) reset_positions(head, rows, tile, w->places, g->keys);
     for (int64_t i = 0; i < tile->rows; i++)
         head->plan->kernels->add(w->score + i * g->keys, w->places + i * g->keys, tile->columns);
@@ -169,7 +169,8 @@ static int hides_some(const locus_head *head, const locus_tile *tile)
     return !tile->whole || locus_present(&head->in->mask) || locus_present(&head->in->key_mask);
 }
 
-void locus_tile_scores(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
+const float *locus_tile_scores(const locus_head *head, const locus_rows *rows,
+                               const locus_tile *tile)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
@@ -184,14 +185,18 @@ void locus_tile_scores(const locus_head *head, const locus_rows *rows, const loc
         plus = locus_strip_slice(head, tile, head->key_strip);
         plus_row = locus_strip_width(plan, head->geometry) - 1;
     }
+    const int final = (key_table == NULL || plus != NULL) && query_table == NULL && !places &&
+                      !locus_present(&head->in->bias_dense) && !hides_some(head, tile);
     plan->kernels->product(w->score, head->geometry->keys, fade_content(head, rows, tile), D,
                            w->key_panels + locus_panel_at(tile->key, D), tile->rows, D,
-                           tile->columns, plus, plus_row);
+                           tile->columns, plus, plus_row, final ? w->greatest : NULL);
+    if (final) return w->greatest;
     if (key_table != NULL && plus == NULL) locus_strip_read(head, tile, head->key_strip, w->score);
     if (query_table != NULL) add_query_table(head, tile, query_table);
     if (places) add_places(head, rows, tile);
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile);
     if (hides_some(head, tile)) hide_masked(head, tile);
+    return NULL;
 }
 
 void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float *in, float *out)

@@ -39,6 +39,7 @@ typedef struct locus_worker {
     float *faded;                /* [rows][D] content times the tile's gain          */
     float *out;                  /* [rows][Dv]                                       */
     float *top, *sum, *carry;    /* [rows] streaming softmax                         */
+    float *greatest;             /* [rows][LOCUS_LANES] of the tile's scores         */
     float *lse, *factor, *delta; /* [rows] P = e^(s - lse) factor; delta = dout . out */
     /* of the tile */
     float *score, *grad, *dropped; /* [rows][keys]                                   */
@@ -103,8 +104,10 @@ void locus_rows_find_bad(const locus_head *head, const locus_rows *rows);
 int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key_tile,
                      locus_tile *tile);
 
-/* worker->score: the logits, -inf where a pair is not seen. */
-void locus_tile_scores(const locus_head *head, const locus_rows *rows, const locus_tile *tile);
+/* worker->score: the logits, -inf where a pair is not seen. Returns worker->greatest, if it
+ * could be had on the way, else NULL. */
+const float *locus_tile_scores(const locus_head *head, const locus_rows *rows,
+                               const locus_tile *tile);
 
 /* Multiply weights by the dropout mask over 1 - p: out = in where there is no dropout. */
 void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float *in, float *out);

@@ -21,7 +21,8 @@ LOCUS_INLINE void store_some(float *p, vf x, int64_t tail)
 LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t a_row,
                                int64_t a_column, const float *B, int64_t b_row, int64_t inner,
                                const float *start, int64_t start_row, const float *plus,
-                               int64_t plus_row, int64_t tail, const int rows, const int vectors)
+                               int64_t plus_row, float *greatest, int64_t tail, const int rows,
+                               const int vectors)
 {
     vf sum[GEMM_ROWS][GEMM_VECTORS];
     for (int i = 0; i < rows; i++)
@@ -42,24 +43,35 @@ LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t 
                 sum[i][v] = v_add(sum[i][v], load_some(plus + i * plus_row + v * VL, tail));
             store_some(C + i * c_row + v * VL, sum[i][v], tail);
         }
+    for (int i = 0; greatest != NULL && i < rows; i++) {
+        float *most = greatest + i * LOCUS_LANES;
+        if (tail == 0) {
+            vf top = v_load(most);
+            for (int v = 0; v < vectors; v++) top = v_max(sum[i][v], top);
+            v_store(most, top);
+        }
+        for (int64_t c = 0; c < tail; c++)
+            if (C[i * c_row + c] > most[0]) most[0] = C[i * c_row + c];
+    }
 }
 
 /* A band of rows over all columns of B. */
 LOCUS_INLINE void row_band(float *C, int64_t c_row, const float *A, int64_t a_row, int64_t a_column,
                            const float *B, int64_t b_row, int64_t inner, int64_t columns,
-                           const float *start, const float *plus, int64_t plus_row, const int rows)
+                           const float *start, const float *plus, int64_t plus_row, float *greatest,
+                           const int rows)
 {
     int64_t c = 0;
 #define AT(p) ((p) != NULL ? (p) + c : NULL)
     for (; c + GEMM_VECTORS * VL <= columns; c += GEMM_VECTORS * VL)
         tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner, AT(start), c_row,
-                     AT(plus), plus_row, 0, rows, GEMM_VECTORS);
+                     AT(plus), plus_row, greatest, 0, rows, GEMM_VECTORS);
     for (; c + VL <= columns; c += VL)
         tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner, AT(start), c_row,
-                     AT(plus), plus_row, 0, rows, 1);
+                     AT(plus), plus_row, greatest, 0, rows, 1);
     if (c < columns)
         tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner, AT(start), c_row,
-                     AT(plus), plus_row, columns - c, rows, 1);
+                     AT(plus), plus_row, greatest, columns - c, rows, 1);
 #undef AT
 }
 
@@ -67,13 +79,13 @@ LOCUS_INLINE void row_band(float *C, int64_t c_row, const float *A, int64_t a_ro
 LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_row,
                             int64_t a_column, const float *B, int64_t b_row, int64_t rows,
                             int64_t inner, int64_t columns, const int accumulate, const float *plus,
-                            int64_t plus_row)
+                            int64_t plus_row, float *greatest)
 {
     int64_t i = 0;
 #define BAND(count)                                                                                \
     row_band(C + i * c_row, c_row, A + i * a_row, a_row, a_column, B, b_row, inner, columns,       \
              accumulate ? C + i * c_row : NULL, plus != NULL ? plus + i * plus_row : NULL,         \
-             plus_row, count)
+             plus_row, greatest != NULL ? greatest + i * LOCUS_LANES : NULL, count)
     for (; i + GEMM_ROWS <= rows; i += GEMM_ROWS) BAND(GEMM_ROWS);
     switch (rows - i) {
     case 1: BAND(1); break;
@@ -91,24 +103,35 @@ LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_r
 static LOCUS_GEMM(gemm)
 {
     if (accumulate)
-        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 1, NULL, 0);
+        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 1, NULL, 0, NULL);
     else
-        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 0, NULL, 0);
+        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 0, NULL, 0, NULL);
 }
 
 /* A panel is the transpose of LOCUS_PANEL rows: [width][LOCUS_PANEL]. */
-static LOCUS_PRODUCT(product)
+LOCUS_INLINE void panel_products(float *C, int64_t c_row, const float *A, int64_t a_row,
+                                 const float *panels, int64_t rows, int64_t inner, int64_t columns,
+                                 const float *plus, int64_t plus_row, float *greatest)
 {
+    for (int64_t i = 0; greatest != NULL && i < rows * LOCUS_LANES; i++) greatest[i] = -INFINITY;
     for (int64_t c = 0; c < columns; c += LOCUS_PANEL) {
         const int64_t count = columns - c < LOCUS_PANEL ? columns - c : LOCUS_PANEL;
-        const float *panel = panels + locus_panel_at(c, inner);
-        if (plus != NULL)
-            all_bands(C + c, c_row, A, a_row, 1, panel, LOCUS_PANEL, rows, inner, count, 0,
-                      plus + c, plus_row);
-        else
-            all_bands(C + c, c_row, A, a_row, 1, panel, LOCUS_PANEL, rows, inner, count, 0, NULL,
-                      0);
+        all_bands(C + c, c_row, A, a_row, 1, panels + locus_panel_at(c, inner), LOCUS_PANEL, rows,
+                  inner, count, 0, plus != NULL ? plus + c : NULL, plus_row, greatest);
     }
+}
+
+/* The four ways apart, so that each is compiled without the others' tests. */
+static LOCUS_PRODUCT(product)
+{
+    if (plus != NULL && greatest != NULL)
+        panel_products(C, c_row, A, a_row, panels, rows, inner, columns, plus, plus_row, greatest);
+    else if (plus != NULL)
+        panel_products(C, c_row, A, a_row, panels, rows, inner, columns, plus, plus_row, NULL);
+    else if (greatest != NULL)
+        panel_products(C, c_row, A, a_row, panels, rows, inner, columns, NULL, 0, greatest);
+    else
+        panel_products(C, c_row, A, a_row, panels, rows, inner, columns, NULL, 0, NULL);
 }
 
 static LOCUS_PACK(pack)

@@ -39,10 +39,12 @@ typedef LOCUS_PACK((*locus_pack_fn));
 /* C[i][c] = sum_j A[i][j] row_c[j] + plus[i][c]
  * for i < rows, j < inner, c < columns, where row_c are the rows packed in `panels`. A is
  * row-major with stride a_row. plus[i][c] is read at plus[i * plus_row + c], plus_row of
- * any sign; NULL: nothing is added. */
+ * any sign; NULL: nothing is added. greatest, if not NULL, receives LOCUS_LANES numbers per
+ * row, the greatest of which is the greatest of C[i] (NaN aside). */
 #define LOCUS_PRODUCT(name)                                                                        \
     void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *panels,         \
-              int64_t rows, int64_t inner, int64_t columns, const float *plus, int64_t plus_row)
+              int64_t rows, int64_t inner, int64_t columns, const float *plus, int64_t plus_row,   \
+              float *greatest)
 typedef LOCUS_PRODUCT((*locus_product_fn));
 
 /* C[i][c] = (accumulate ? C[i][c] : 0) + sum_j A[i][j] B[j][c]
@@ -66,10 +68,11 @@ typedef LOCUS_BAD_ROWS((*locus_bad_rows_fn));
  * On return S holds e^(s - top) and carry[i] = e^(old top - new top), by which the caller
  * multiplies out[i] before it adds this tile. -inf scores give exactly 0; a row of
  * nothing but -inf keeps top = -inf, sum = 0, carry = 1. NaN and +inf make the row NaN.
- * top, sum and carry have room for LOCUS_LANES more rows. */
+ * top, sum and carry have room for LOCUS_LANES more rows. `greatest` is what product found,
+ * or NULL. */
 #define LOCUS_SOFTMAX_STEP(name)                                                                   \
-    void name(float *S, int64_t stride, int64_t rows, int64_t columns, float *top, float *sum,     \
-              float *carry)
+    void name(float *S, int64_t stride, int64_t rows, int64_t columns, const float *greatest,      \
+              float *top, float *sum, float *carry)
 typedef LOCUS_SOFTMAX_STEP((*locus_softmax_step_fn));
 
 /* S[i][j] = e^(S[i][j] - top[i]) factor[i]; exactly 0 where S[i][j] is -inf. */

@@ -8,8 +8,7 @@
 static inline vf v_exp(vf x)
 {
     vf n;
-    const vf t = v_max(v_set1(V_LEAST_POWER), v_mul(x, v_set1(1.44269504f))); /* keeps a NaN in x */
-    const vf f = v_split(t, &n);
+    const vf f = v_split(v_mul(x, v_set1(1.44269504f)), &n);
     vf p = v_set1(1.32647272e-3f);
     p = v_fma(p, f, v_set1(9.67151269e-3f));
     p = v_fma(p, f, v_set1(5.55073374e-2f));
@@ -30,20 +29,26 @@ static inline int64_t pad_row(float *row, int64_t columns)
 /* A row that has seen nothing but -inf subtracts 0, so that -inf - (-inf) never arises. */
 static inline float reference(float top) { return top == -INFINITY ? 0.0f : top; }
 
+static inline float row_greatest(const float *row, int64_t padded)
+{
+    vf greatest = v_set1(-INFINITY), other = greatest;
+    int64_t c = 0;
+    for (; c + 2 * VL <= padded; c += 2 * VL) {
+        greatest = v_max(v_load(row + c), greatest);
+        other = v_max(v_load(row + c + VL), other);
+    }
+    for (; c < padded; c += VL) greatest = v_max(v_load(row + c), greatest);
+    return v_greatest(v_max(other, greatest));
+}
+
 /* The greatest score of each row, and e^(old top - new top) for all rows at once. */
-static inline void raise_tops(float *S, int64_t stride, int64_t rows, int64_t padded, float *top,
-                              float *carry)
+static inline void raise_tops(const float *S, int64_t stride, int64_t rows, int64_t padded,
+                              const float *greatest, float *top, float *carry)
 {
     for (int64_t i = 0; i < rows; i++) {
-        const float *row = S + i * stride;
-        vf greatest = v_set1(-INFINITY), other = greatest;
-        int64_t c = 0;
-        for (; c + 2 * VL <= padded; c += 2 * VL) {
-            greatest = v_max(v_load(row + c), greatest);
-            other = v_max(v_load(row + c + VL), other);
-        }
-        for (; c < padded; c += VL) greatest = v_max(v_load(row + c), greatest);
-        const float tile_top = v_greatest(v_max(other, greatest));
+        const float tile_top = greatest != NULL
+                                   ? row_greatest(greatest + i * LOCUS_LANES, LOCUS_LANES)
+                                   : row_greatest(S + i * stride, padded);
         const float new_top = tile_top > top[i] ? tile_top : top[i];
         /* equal tops, -inf and +inf among them, carry 1 */
         carry[i] = new_top == top[i] ? 0.0f : top[i] - new_top;
@@ -52,31 +57,33 @@ static inline void raise_tops(float *S, int64_t stride, int64_t rows, int64_t pa
     for (int64_t i = 0; i < rows; i += VL) v_store(carry + i, v_exp(v_load(carry + i)));
 }
 
+/* S = e^(S - top) over one row; returns its sum. */
+static inline float exponentiate(float *row, int64_t padded, float top)
+{
+    const vf minus = v_set1(-reference(top));
+    vf total[4] = {v_set1(0.0f), v_set1(0.0f), v_set1(0.0f), v_set1(0.0f)};
+    int64_t c = 0;
+    for (; c + 4 * VL <= padded; c += 4 * VL)
+        for (int k = 0; k < 4; k++) {
+            const vf weight = v_exp(v_add(v_load(row + c + k * VL), minus));
+            total[k] = v_add(total[k], weight);
+            v_store(row + c + k * VL, weight);
+        }
+    for (; c < padded; c += VL) {
+        const vf weight = v_exp(v_add(v_load(row + c), minus));
+        total[0] = v_add(total[0], weight);
+        v_store(row + c, weight);
+    }
+    return v_sum(v_add(v_add(total[0], total[1]), v_add(total[2], total[3])));
+}
+
 static LOCUS_SOFTMAX_STEP(softmax_step)
 {
     int64_t padded = columns;
     for (int64_t i = 0; i < rows; i++) padded = pad_row(S + i * stride, columns);
-    raise_tops(S, stride, rows, padded, top, carry);
-    for (int64_t i = 0; i < rows; i++) {
-        float *row = S + i * stride;
-        const vf minus = v_set1(-reference(top[i]));
-        vf total = v_set1(0.0f), other = total;
-        int64_t c = 0;
-        for (; c + 2 * VL <= padded; c += 2 * VL) {
-            const vf weight = v_exp(v_add(v_load(row + c), minus));
-            const vf beside = v_exp(v_add(v_load(row + c + VL), minus));
-            total = v_add(total, weight);
-            other = v_add(other, beside);
-            v_store(row + c, weight);
-            v_store(row + c + VL, beside);
-        }
-        for (; c < padded; c += VL) {
-            const vf weight = v_exp(v_add(v_load(row + c), minus));
-            total = v_add(total, weight);
-            v_store(row + c, weight);
-        }
-        sum[i] = sum[i] * carry[i] + v_sum(v_add(total, other));
-    }
+    raise_tops(S, stride, rows, padded, greatest, top, carry);
+    for (int64_t i = 0; i < rows; i++)
+        sum[i] = sum[i] * carry[i] + exponentiate(S + i * stride, padded, top[i]);
 }
 
 static LOCUS_SOFTMAX_AGAIN(softmax_again)

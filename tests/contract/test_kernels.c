@@ -85,12 +85,13 @@ static void test_gemm_chain(const locus_kernels *k)
 static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, int64_t columns,
                           int64_t plus_row)
 {
-    static float panels[ROOM];
+    static float panels[ROOM], greatest[16 * LOCUS_LANES];
     const int64_t c_row = columns + 3, b_row = inner + 1, a_row = inner + 2;
     const float *plus = plus_row != 0 ? before + 4096 : NULL;
     memcpy(C, before, sizeof C);
     k->pack(panels, B, b_row, columns, inner);
-    k->product(C, c_row, A, a_row, panels, rows, inner, columns, plus, plus_row);
+    k->product(C, c_row, A, a_row, panels, rows, inner, columns, plus, plus_row,
+               columns % 2 ? greatest : NULL);
     double worst = 0.0;
     int touched = 0;
     for (int64_t at = 0; at < (rows + 1) * c_row; at++) {
@@ -110,6 +111,13 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
     CHECK(worst <= (double)(inner + 2) * FLT_EPSILON, "%dx%dx%d plus %d: error %g", (int)rows,
           (int)inner, (int)columns, (int)plus_row, worst);
     CHECK(!touched, "%dx%dx%d wrote outside", (int)rows, (int)inner, (int)columns);
+    for (int64_t i = 0; columns % 2 && i < rows; i++) {
+        float found = -INFINITY, want = -INFINITY;
+        for (int l = 0; l < LOCUS_LANES; l++) found = fmaxf(found, greatest[i * LOCUS_LANES + l]);
+        for (int64_t c = 0; c < columns; c++) want = fmaxf(want, C[i * c_row + c]);
+        CHECK(found == want, "greatest of row %d: %g, expected %g", (int)i, (double)found,
+              (double)want);
+    }
 }
 
 static void test_product(const locus_kernels *k)
@@ -187,7 +195,7 @@ static void test_streaming(const locus_kernels *k)
             float S[KEYS];
             const int count = at + step <= 200 ? step : 200 - at;
             for (int c = 0; c < count; c++) S[c] = A[at + c] * 20.0f;
-            k->softmax_step(S, KEYS, 1, count, top, sum, carry);
+            k->softmax_step(S, KEYS, 1, count, NULL, top, sum, carry);
             out *= (double)carry[0];
             for (int c = 0; c < count; c++) out += (double)S[c] * (double)B[at + c];
         }
@@ -214,7 +222,7 @@ static void test_softmax_special(const locus_kernels *k)
     S[KEYS + 1] = 2.0f;
     S[2 * KEYS + 2] = NAN;
     S[3 * KEYS] = INFINITY;
-    k->softmax_step(S, KEYS, 4, 5, top, sum, carry);
+    k->softmax_step(S, KEYS, 4, 5, NULL, top, sum, carry);
     CHECK(top[0] == -INFINITY && sum[0] == 0.0f && carry[0] == 1.0f && S[0] == 0.0f,
           "a row of -inf: top %g sum %g carry %g", (double)top[0], (double)sum[0],
           (double)carry[0]);

@@ -39,15 +39,15 @@ static inline vf v_unless_equal(vf a, vf b, vf x)
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ), x);
 }
 
-/* f = t - n for the nearest whole number n. */
+/* f = t - n for the nearest whole number n; -inf gives f = 0, n = -inf. */
 static inline vf v_split(vf t, vf *n)
 {
-    *n = _mm512_roundscale_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    return v_sub(t, *n);
+    const vf f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    *n = v_sub(t, f);
+    return f;
 }
 
-/* p 2^n, n >= V_LEAST_POWER, and 0 at that. */
-#define V_LEAST_POWER -151.0f
+/* p 2^n; 0 for n = -inf. */
 static inline vf v_times_pow2(vf p, vf n) { return _mm512_scalef_ps(p, n); }
 
 static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }

@@ -46,17 +46,17 @@ static inline vf v_max(vf a, vf b)
 /* x where a is not equal to b (or one is NaN), else 0. */
 static inline vf v_unless_equal(vf a, vf b, vf x) { return (vf)((vi)x & ~(a == b)); }
 
-/* f = t - n for the nearest whole number n, |t| < 2^22. *n is for v_times_pow2 only: here
+/* f = t - n for the nearest whole number n; t below -127 counts as -127. *n is for v_times_pow2 only: here
  * n + 1.5 * 2^23, whose low bits are n, so no lane is ever converted to an integer. */
 static inline vf v_split(vf t, vf *n)
 {
     const vf shift = v_set1(12582912.0f);
-    *n = v_add(t, shift);
-    return v_sub(t, v_sub(*n, shift));
+    const vf bounded = v_max(v_set1(-127.0f), t); /* keeps a NaN in t */
+    *n = v_add(bounded, shift);
+    return v_sub(bounded, v_sub(*n, shift));
 }
 
-/* p 2^n, n >= V_LEAST_POWER, and 0 at that. */
-#define V_LEAST_POWER -127.0f
+/* p 2^n; 0 for n = -127. */
 static inline vf v_times_pow2(vf p, vf n)
 {
     const vu bits = (vu)n - 0x4B400000u + 127u;
