@@ -231,7 +231,8 @@ static void backward_rows(const locus_backward_call *call, const locus_head *hea
     locus_rows_reach(head, first, &rows);
     locus_rows_load(head, &rows);
     locus_backward_rows_begin(call, head, &rows);
-    locus_pass pass = locus_pass_begin(call, head->worker, slot, rows.count);
+    locus_pass pass;
+    locus_pass_begin(call, head, slot, rows.count, &pass);
     for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
         locus_tile tile;
         if (!begin_tile(head, &rows, t, &tile)) continue;
@@ -294,7 +295,8 @@ static void run_dense(void *context, size_t index, uint32_t worker_number)
             locus_head_pack(&head, rows.tile_from * plan->backward.keys,
                             locus_least(rows.tile_to * plan->backward.keys, plan->call.Tk), 1);
             locus_backward_rows_begin(call, &head, &rows);
-            locus_pass pass = locus_pass_begin(call, &worker, NULL, rows.count);
+            locus_pass pass;
+            locus_pass_begin(call, &head, NULL, rows.count, &pass);
             for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
                 locus_tile tile;
                 if (!begin_tile(&head, &rows, t, &tile)) continue;

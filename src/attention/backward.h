@@ -67,15 +67,15 @@ void locus_backward_rows_begin(const locus_backward_call *call, const locus_head
 /* What one query tile carries along its key tiles. */
 typedef struct locus_pass {
     const locus_backward_call *call;
-    const locus_slot *slot;  /* NULL: the pass for a shared dense bias */
-    int64_t rows;            /* of the query tile                      */
-    locus_strip key_strip;   /* position . RK                          */
-    locus_strip value_strip; /* dout . RV                              */
-    locus_strip key_fold;    /* dS by entry                            */
-    locus_strip value_fold;  /* weights by entry                       */
+    const locus_slot *slot;   /* NULL: the pass for a shared dense bias */
+    int64_t rows;             /* of the query tile                      */
+    locus_strips key_strip;   /* position . RK                          */
+    locus_strips value_strip; /* dout . RV                              */
+    locus_strips key_fold;    /* dS by entry                            */
+    locus_strips value_fold;  /* weights by entry                       */
 } locus_pass;
-locus_pass locus_pass_begin(const locus_backward_call *call, const locus_worker *worker,
-                            const locus_slot *slot, int64_t rows);
+void locus_pass_begin(const locus_backward_call *call, const locus_head *head,
+                      const locus_slot *slot, int64_t rows, locus_pass *pass);
 /* Flush what is left in the folds. */
 void locus_pass_end(locus_pass *pass, const locus_head *head);
 

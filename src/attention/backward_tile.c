@@ -24,9 +24,10 @@ static void refine_coarse_rows(const locus_head *head, const locus_rows *rows)
         w->top[i] = -INFINITY;
         w->sum[i] = 0.0f;
     }
-    locus_strip key_strip = {w->strips[0], 0, 0};
+    locus_strips key_strips;
+    locus_strips_begin(head, w->strips[0], &key_strips);
     locus_head rolling = *head;
-    rolling.key_strip = &key_strip;
+    rolling.key_strips = &key_strips;
     for (int64_t t = rows->tile_from; t < rows->tile_to; t++) {
         locus_tile tile;
         if (!locus_tile_begin(head, rows, t, &tile)) continue;
@@ -78,19 +79,16 @@ void locus_backward_rows_begin(const locus_backward_call *call, const locus_head
     if (locus_present(&head->in->pos_q)) memset(w->dplace, 0, bytes);
 }
 
-locus_pass locus_pass_begin(const locus_backward_call *call, const locus_worker *worker,
-                            const locus_slot *slot, int64_t rows)
+void locus_pass_begin(const locus_backward_call *call, const locus_head *head,
+                      const locus_slot *slot, int64_t rows, locus_pass *pass)
 {
-    const locus_pass pass = {
-        .call = call,
-        .slot = slot,
-        .rows = rows,
-        .key_strip = {worker->strips[0], 0, 0},
-        .value_strip = {worker->strips[1], 0, 0},
-        .key_fold = {worker->strips[2], 0, 0},
-        .value_fold = {worker->strips[4], 0, 0},
-    };
-    return pass;
+    pass->call = call;
+    pass->slot = slot;
+    pass->rows = rows;
+    locus_strips_begin(head, head->worker->strips[0], &pass->key_strip);
+    locus_strips_begin(head, head->worker->strips[1], &pass->value_strip);
+    locus_strips_begin(head, head->worker->strips[2], &pass->key_fold);
+    locus_strips_begin(head, head->worker->strips[3], &pass->value_fold);
 }
 
 /* grad[i][j] = dout_i . (v_j + RV[row(delta)]) */
@@ -100,16 +98,15 @@ static void weight_gradients(locus_pass *pass, const locus_head *head, const loc
     const locus_worker *w = head->worker;
     const int64_t Dv = plan->call.Dv;
     const locus_tensor *table = locus_value_table(plan, head->in);
-    const float *plus = NULL;
-    if (table != NULL) {
-        locus_strip_products(head, tile, w->dout, Dv, tile->rows, table, Dv, &pass->value_strip);
-        plus = locus_strip_slice(head, tile, &pass->value_strip);
-    }
     plan->kernels->product(w->grad, head->geometry->keys, w->dout, Dv,
                            w->value_panels + locus_panel_at(tile->key, Dv), tile->rows, Dv,
-                           tile->columns, plus,
-                           plus != NULL ? locus_strip_width(plan, head->geometry) - 1 : 0, NULL);
-    if (table != NULL && plus == NULL) locus_strip_read(head, tile, &pass->value_strip, w->grad);
+                           tile->columns, NULL, 0, NULL);
+    if (table == NULL) return;
+    locus_strips_products(head, tile, w->dout, table, NULL, Dv, &pass->value_strip);
+    for (int64_t b = 0; b < locus_bands(tile); b++) {
+        const locus_band band = locus_band_at(tile, b);
+        locus_strip_read(head, &band, &pass->value_strip.band[b], w->grad);
+    }
 }
 
 void locus_tile_gradients(locus_pass *pass, const locus_head *head, const locus_rows *rows,
@@ -118,7 +115,7 @@ void locus_tile_gradients(locus_pass *pass, const locus_head *head, const locus_
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     locus_head rolling = *head;
-    rolling.key_strip = &pass->key_strip;
+    rolling.key_strips = &pass->key_strip;
     (void)locus_tile_scores(&rolling, rows, tile);
     plan->kernels->softmax_again(w->score, head->geometry->keys, tile->rows, tile->columns, w->lse,
                                  w->factor);
@@ -159,29 +156,29 @@ static void add_to_rows(const locus_head *head, const locus_tile *tile, const fl
 
 /* ---- relative tables ---- */
 
-/* to[entry] += sum_r columns[r][entry] from_r */
-static void add_to_entries(const locus_head *head, const float *columns, int64_t row_stride,
-                           const locus_block *from, int64_t rows, int64_t first, int64_t count,
-                           float *to, int64_t width)
+/* to[entry] += sum_r strip[r][entry] from_r, r < rows, over `count` columns */
+static void add_to_entries(const locus_head *head, const locus_strip *strip, int64_t count,
+                           const locus_block *from, int64_t first_row, int64_t rows, float *to,
+                           int64_t width)
 {
-    head->plan->kernels->gemm(to + first * width, width, columns, 1, row_stride, from->clean,
-                              from->clean_row, count, rows, width, 1);
+    head->plan->kernels->gemm(to + strip->first * width, width, strip->data, 1, strip->width,
+                              from->clean + first_row * from->clean_row, from->clean_row, count,
+                              rows, width, 1);
 }
 
-static void flush_values(void *context, const locus_head *head, const float *columns,
-                         int64_t row_stride, int64_t first, int64_t count)
+static void flush_values(void *context, const locus_head *head, const locus_band *band,
+                         const locus_strip *strip, int64_t count)
 {
     const locus_pass *pass = context;
     const locus_worker *w = head->worker;
     const int64_t Dv = head->plan->call.Dv;
     const locus_block dout = locus_block_of(w->dout, Dv, pass->rows, Dv, w->dout_bad, w->clean[2]);
-    add_to_entries(head, columns, row_stride, &dout, pass->rows, first, count,
-                   pass->slot->value_table, Dv);
+    add_to_entries(head, strip, count, &dout, band->first, band->rows, pass->slot->value_table, Dv);
 }
 
 /* dposition += folded dS times entries; d(entries) += folded dS times position. */
-static void flush_keys(void *context, const locus_head *head, const float *columns,
-                       int64_t row_stride, int64_t first, int64_t count)
+static void flush_keys(void *context, const locus_head *head, const locus_band *band,
+                       const locus_strip *strip, int64_t count)
 {
     const locus_pass *pass = context;
     const locus_worker *w = head->worker;
@@ -189,19 +186,20 @@ static void flush_keys(void *context, const locus_head *head, const float *colum
     const locus_block entries =
         locus_entries(head, locus_key_table(head->plan, head->in), w->key_table_bad);
     if (pass->call->wanted.q || pass->call->wanted.w)
-        locus_add_entries(head, &entries, columns, row_stride, pass->rows, first, count,
-                          w->dposition, D);
+        locus_add_entries(head, &entries, strip, band->rows, count, w->dposition + band->first * D,
+                          D);
     if (pass->slot->key_table == NULL) return;
     const locus_block position =
         locus_block_of(w->position, D, pass->rows, D, w->position_bad, w->clean[1]);
-    add_to_entries(head, columns, row_stride, &position, pass->rows, first, count,
-                   pass->slot->key_table, D);
+    add_to_entries(head, strip, count, &position, band->first, band->rows, pass->slot->key_table,
+                   D);
 }
 
 void locus_pass_end(locus_pass *pass, const locus_head *head)
 {
-    locus_strip_flush(head, &pass->value_fold, flush_values, pass);
-    locus_strip_flush(head, &pass->key_fold, flush_keys, pass);
+    if (head->plan->index == NULL) return;
+    locus_strips_flush(head, pass->rows, &pass->value_fold, flush_values, pass);
+    locus_strips_flush(head, pass->rows, &pass->key_fold, flush_keys, pass);
 }
 
 static void spread_values(locus_pass *pass, const locus_head *head, const locus_tile *tile)
@@ -214,7 +212,7 @@ static void spread_values(locus_pass *pass, const locus_head *head, const locus_
     const float *weights = kept_weights(head);
     if (slot->v != NULL) add_to_keys(head, tile, weights, slot->v, &dout, Dv);
     if (slot->value_table == NULL) return;
-    locus_strip_fold(head, tile, weights, &pass->value_fold, flush_values, pass);
+    locus_strips_fold(head, tile, weights, &pass->value_fold, flush_values, pass);
     locus_patch(head, tile, weights, slot->value_table, Dv, locus_by_entry(head, tile), &dout,
                 locus_by_row(), Dv);
 }
@@ -261,7 +259,7 @@ static void spread_key_table(locus_pass *pass, const locus_head *head, const loc
     const int64_t D = head->plan->call.D;
     const locus_tensor *table = locus_key_table(head->plan, head->in);
     if (table == NULL || !(wanted->q || wanted->w || slot->key_table != NULL)) return;
-    locus_strip_fold(head, tile, w->grad, &pass->key_fold, flush_keys, pass);
+    locus_strips_fold(head, tile, w->grad, &pass->key_fold, flush_keys, pass);
     const locus_block entries = locus_entries(head, table, w->key_table_bad);
     const locus_block position =
         locus_block_of(w->position, D, tile->rows, D, w->position_bad, w->clean[1]);
@@ -279,25 +277,20 @@ static void spread_query_table(const locus_head *head, const locus_tile *tile,
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
-    const int64_t D = plan->call.D, row = locus_strip_width(plan, head->geometry);
+    const int64_t D = plan->call.D;
     const locus_tensor *table = locus_query_table(plan, head->in);
     if (table == NULL || (slot->k == NULL && slot->query_table == NULL)) return;
-    locus_strip strip = {w->strips[3], 0, 0};
-    locus_strip_fold_columns(head, tile, w->grad, &strip);
+    const locus_strip strip = locus_fold_by_keys(head, tile, w->grad, (float)plan->call.scale);
     const int64_t count = strip.end - strip.first;
-    for (int64_t j = 0; j < tile->columns; j++)
-        plan->kernels->scale(strip.data + j * row, (float)plan->call.scale, count);
     const locus_block entries = locus_entries(head, table, w->query_table_bad);
     if (slot->k != NULL) {
         float *to = slot->k + tile->key * D;
-        locus_add_entries(head, &entries, strip.data, row, tile->columns, strip.first, count, to,
-                          D);
+        locus_add_entries(head, &entries, &strip, tile->columns, count, to, D);
         locus_patch(head, tile, w->grad, to, D, locus_by_column(), &entries,
                     locus_by_entry(head, tile), D);
     }
     if (slot->query_table == NULL) return;
-    add_to_entries(head, strip.data, row, keys, tile->columns, strip.first, count,
-                   slot->query_table, D);
+    add_to_entries(head, &strip, count, keys, 0, tile->columns, slot->query_table, D);
     locus_patch(head, tile, w->grad, slot->query_table, D, locus_by_entry(head, tile), keys,
                 locus_by_column(), D);
 }

@@ -51,27 +51,24 @@ static void expand_bias(void *context, size_t head, uint32_t worker)
 }
 
 /* out[i] += sum of folded weights times value table entries */
-static void flush_values(void *context, const locus_head *head, const float *columns,
-                         int64_t row_stride, int64_t first, int64_t count)
+static void flush_values(void *context, const locus_head *head, const locus_band *band,
+                         const locus_strip *strip, int64_t count)
 {
-    const locus_rows *rows = context;
-    const locus_worker *w = head->worker;
-    const locus_block entries =
-        locus_entries(head, locus_value_table(head->plan, head->in), w->value_table_bad);
-    locus_add_entries(head, &entries, columns, row_stride, rows->count, first, count, w->out,
-                      head->plan->call.Dv);
+    const locus_block *entries = context;
+    const int64_t Dv = head->plan->call.Dv;
+    locus_add_entries(head, entries, strip, band->rows, count, head->worker->out + band->first * Dv,
+                      Dv);
 }
 
 /* out[i] = carry[i] out[i] + sum_j P[i][j] (v_j + RV[row(delta)]); the second part waits in
  * the fold. */
-static void add_values(const locus_head *head, locus_rows *rows, const locus_tile *tile,
-                       locus_strip *fold)
+static void add_values(const locus_head *head, const locus_tile *tile, locus_block *entries,
+                       locus_strips *fold)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     const locus_geometry *g = head->geometry;
     const int64_t Dv = plan->call.Dv;
-    const locus_tensor *table = locus_value_table(plan, head->in);
     const float *weights = w->score;
     if (plan->call.dropout > 0.0) {
         locus_tile_drop(head, tile, w->score, w->dropped);
@@ -84,15 +81,12 @@ static void add_values(const locus_head *head, locus_rows *rows, const locus_til
     plan->kernels->gemm(w->out, Dv, weights, g->keys, 1, values.clean, values.clean_row, tile->rows,
                         tile->columns, Dv, 1);
     locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &values, locus_by_column(), Dv);
-    if (table == NULL) return;
+    if (entries == NULL) return;
 
-    const locus_block entries = locus_entries(head, table, w->value_table_bad);
     for (int64_t i = 0; i < tile->rows; i++)
-        if (w->carry[i] != 1.0f)
-            plan->kernels->scale(fold->data + i * locus_strip_width(plan, g), w->carry[i],
-                                 fold->end - fold->first);
-    locus_strip_fold(head, tile, weights, fold, flush_values, rows);
-    locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &entries,
+        if (w->carry[i] != 1.0f) locus_strips_scale(head, fold, i, w->carry[i]);
+    locus_strips_fold(head, tile, weights, fold, flush_values, entries);
+    locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), entries,
                 locus_by_entry(head, tile), Dv);
 }
 
@@ -126,18 +120,24 @@ static void attend_rows(const locus_head *head, int64_t first, const locus_resul
         w->top[i] = -INFINITY;
         w->sum[i] = 0.0f;
     }
-    locus_strip key_strip = {w->strips[0], 0, 0}, fold = {w->strips[1], 0, 0};
+    const locus_tensor *table = locus_value_table(head->plan, head->in);
+    locus_block values = {0};
+    if (table != NULL) values = locus_entries(head, table, w->value_table_bad);
+    locus_block *entries = table != NULL ? &values : NULL;
+    locus_strips key_strips, fold;
+    locus_strips_begin(head, w->strips[0], &key_strips);
+    locus_strips_begin(head, w->strips[1], &fold);
     locus_head rolling = *head;
-    rolling.key_strip = &key_strip;
+    rolling.key_strips = &key_strips;
     for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
         locus_tile tile;
         if (!locus_tile_begin(head, &rows, t, &tile)) continue;
         const float *greatest = locus_tile_scores(&rolling, &rows, &tile);
         head->plan->kernels->softmax_step(w->score, head->geometry->keys, tile.rows, tile.columns,
                                           greatest, w->top, w->sum, w->carry);
-        add_values(head, &rows, &tile, &fold);
+        add_values(head, &tile, entries, &fold);
     }
-    locus_strip_flush(head, &fold, flush_values, &rows);
+    if (entries != NULL) locus_strips_flush(head, rows.count, &fold, flush_values, entries);
     finish_rows(head, &rows, results);
 }
 

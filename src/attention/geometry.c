@@ -19,9 +19,10 @@ static locus_geometry geometry(const locus_plan *plan, int64_t rows, int64_t key
         rows = MOST_ROWS;
         keys = 128;
     }
-    if (plan->gain != NULL) {
-        keys = locus_least(keys, plan->gain_block);
-        rows = locus_least(rows, plan->gain_block);
+    if (plan->gain != NULL) { /* a key tile lies inside one block, blocks are powers of two */
+        int64_t whole = LOCUS_PANEL;
+        while (2 * whole <= locus_least(keys, plan->gain_block)) whole *= 2;
+        keys = whole;
     }
     const int64_t padded = locus_ceil_div(locus_most(plan->call.Tk, 1), LOCUS_PANEL) * LOCUS_PANEL;
     keys = locus_least(keys, padded);

@@ -16,7 +16,7 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     const int places = locus_present(&plan->shapes.pos_q);
     const int tables = plan->index != NULL;
     const int by_keys = locus_query_table(plan, &plan->shapes) != NULL;
-    const int64_t strip = tables ? locus_strip_width(plan, g) : 0;
+    const int64_t strips = tables ? locus_strips_floats(plan, g) : 0;
     w->key_panels = locus_take_floats(arena, locus_panel_floats(Tk, D));
     w->value_panels = locus_take_floats(arena, backward ? locus_panel_floats(Tk, Dv) : 0);
     w->place_panels = locus_take_floats(arena, places ? locus_panel_floats(Tk, D) : 0);
@@ -41,9 +41,14 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->grad = locus_take_floats(arena, backward ? rows * g->keys : 0);
     w->dropped = locus_take_floats(arena, call->dropout > 0.0 ? rows * g->keys : 0);
     w->places = locus_take_floats(arena, places ? rows * g->keys : 0);
-    for (size_t i = 0; i < 3; i++) w->strips[i] = locus_take_floats(arena, rows * strip);
-    w->strips[3] = locus_take_floats(arena, by_keys ? g->keys * strip : 0);
-    w->strips[4] = locus_take_floats(arena, backward ? rows * strip : 0);
+    const int64_t panels = tables && !backward ? locus_panel_floats(plan->row_count, D) : 0;
+    for (size_t i = 0; i < (backward ? 4 : 2); i++) w->strips[i] = locus_take_floats(arena, strips);
+    w->key_strip =
+        locus_take_floats(arena, by_keys ? g->keys * locus_strip_width(plan, g->rows, g->keys) : 0);
+    float *key_panels = locus_take_floats(arena, panels);
+    float *query_panels = locus_take_floats(arena, by_keys ? panels : 0);
+    w->key_table_panels = panels > 0 ? key_panels : NULL;
+    w->query_table_panels = by_keys && panels > 0 ? query_panels : NULL;
     w->entry_panels = locus_take_floats(arena, tables ? locus_panel_floats(MOST_KEYS, wide) : 0);
     w->key_table_bad = locus_take(arena, tables ? plan->row_count : 0, 1);
     w->query_table_bad = locus_take(arena, by_keys ? plan->row_count : 0, 1);
@@ -109,16 +114,22 @@ static void pack_places(const locus_head *head, int64_t first, int64_t count)
     for (int64_t j = known; j < count; j++) w->place_bad[first + j] = 1;
 }
 
-static void find_bad_entries(const locus_head *head)
+static void prepare_tables(const locus_head *head, int backward)
 {
     const locus_tensor *key_table = locus_key_table(head->plan, head->in);
     const locus_tensor *query_table = locus_query_table(head->plan, head->in);
     const locus_tensor *value_table = locus_value_table(head->plan, head->in);
-    const locus_call *call = &head->plan->call;
+    const int64_t D = head->plan->call.D;
     const locus_worker *w = head->worker;
-    if (key_table != NULL) locus_entries_begin(head, key_table, call->D, w->key_table_bad);
-    if (query_table != NULL) locus_entries_begin(head, query_table, call->D, w->query_table_bad);
-    if (value_table != NULL) locus_entries_begin(head, value_table, call->Dv, w->value_table_bad);
+    if (value_table != NULL)
+        locus_entries_begin(head, value_table, head->plan->call.Dv, w->value_table_bad);
+    if (key_table != NULL && w->key_table_panels != NULL)
+        locus_entries_pack(head, key_table, D, w->key_table_panels);
+    if (query_table != NULL && w->query_table_panels != NULL)
+        locus_entries_pack(head, query_table, D, w->query_table_panels);
+    if (backward && key_table != NULL) locus_entries_begin(head, key_table, D, w->key_table_bad);
+    if (backward && query_table != NULL)
+        locus_entries_begin(head, query_table, D, w->query_table_bad);
 }
 
 void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backward)
@@ -140,7 +151,7 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backw
                           Dv);
         if (locus_present(&head->in->pos_k)) pack_places(head, first, count);
     }
-    find_bad_entries(head);
+    prepare_tables(head, backward);
 }
 
 /* to = factor (row + shift), shift may be NULL. */

@@ -12,68 +12,91 @@
  *
  * Reading a score from the strip is a look-up; adding a weight to it is a fold, and the
  * folded columns that the keys have left behind are multiplied by their table rows at once.
- * Beyond a clip the stretch is one entry, and costs nothing. */
+ * Beyond a clip the stretch is one entry, and costs nothing. Tiles with many rows are cut
+ * into bands with a strip each, because a stretch grows with the rows. */
 
 #include "attention/tile.h"
 
-/* Columns are entries first .. end - 1; first is a multiple of LOCUS_PANEL. */
+enum { BAND_ROWS = 48, MOST_BANDS = MOST_ROWS / BAND_ROWS };
+
+/* Columns are entries first .. end - 1 of rows that are `width` floats apart. */
 typedef struct locus_strip {
-    float *data; /* [rows][locus_strip_width] */
-    int64_t first, end;
+    float *data;
+    int64_t width, first, end;
 } locus_strip;
 
-/* Entries low .. high; origin[j - i] is the entry of pair (i, j). */
-typedef struct locus_stretch {
-    int64_t low, high;
-    const int32_t *origin;
-} locus_stretch;
+typedef struct locus_strips {
+    locus_strip band[MOST_BANDS];
+} locus_strips;
 
-/* Room for the columns of one strip. */
-int64_t locus_strip_width(const locus_plan *plan, const locus_geometry *geometry);
+/* Rows first .. first + rows - 1 of a tile. */
+typedef struct locus_band {
+    int64_t first, rows, columns, delta_00;
+} locus_band;
+locus_band locus_band_at(const locus_tile *tile, int64_t number);
+static inline int64_t locus_bands(const locus_tile *tile)
+{
+    return locus_ceil_div(tile->rows, BAND_ROWS);
+}
 
-locus_stretch locus_tile_stretch(const locus_head *head, const locus_tile *tile);
+/* Floats for one row of a strip over rows x keys pairs, and for all strips of a tile. */
+int64_t locus_strip_width(const locus_plan *plan, int64_t rows, int64_t keys);
+int64_t locus_strips_floats(const locus_plan *plan, const locus_geometry *geometry);
 
-/* Make the strip hold factor A_r . (table entry) for the tile's stretch, r < rows. `strip`
- * starts as {data, 0, 0} and rolls with ascending stretches. */
-void locus_strip_products(const locus_head *head, const locus_tile *tile, const float *A,
-                          int64_t a_row, int64_t rows, const locus_tensor *table, int64_t width,
-                          locus_strip *strip);
+/* Empty strips for the bands of a tile, and one by the keys of a whole tile. */
+void locus_strips_begin(const locus_head *head, float *data, locus_strips *strips);
+locus_strip locus_key_strip(const locus_head *head, float *data);
 
-/* Where the product's epilogue can read the strip itself: its entries are consecutive over
- * the whole tile. NULL: they are not. */
-const float *locus_strip_slice(const locus_head *head, const locus_tile *tile,
+/* Make the strips hold A_i . (table entry) for the stretch of each band. A has `width`
+ * columns. `panels`: the packed table, or NULL. */
+void locus_strips_products(const locus_head *head, const locus_tile *tile, const float *A,
+                           const locus_tensor *table, const float *panels, int64_t width,
+                           locus_strips *strips);
+
+/* Where the product's epilogue can read a band's strip itself: its entries are consecutive.
+ * NULL: they are not. The row stride is the strip's width less 1. */
+const float *locus_strip_slice(const locus_head *head, const locus_band *band,
                                const locus_strip *strip);
 
-/* T[i][j] += strip[i][entry(i, j)];  by columns: strip[j][entry(i, j)]. */
-void locus_strip_read(const locus_head *head, const locus_tile *tile, const locus_strip *strip,
+/* T[i][j] += strip[i][entry(i, j)] for one band; T is the whole tile. */
+void locus_strip_read(const locus_head *head, const locus_band *band, const locus_strip *strip,
                       float *T);
-void locus_strip_read_columns(const locus_head *head, const locus_tile *tile,
-                              const locus_strip *strip, float *T);
 
-/* Where folded columns go: `count` columns of `rows` rows from entry `first` on. */
-typedef void (*locus_flush)(void *context, const locus_head *head, const float *columns,
-                            int64_t row_stride, int64_t first, int64_t count);
+/* The same by columns: T[i][j] += scale k_j . entry(i, j). */
+void locus_add_by_keys(const locus_head *head, const locus_tile *tile, const locus_tensor *table,
+                       float *T);
 
-/* strip[i][entry(i, j)] += T[i][j], after flushing the columns below the tile's stretch. */
-void locus_strip_fold(const locus_head *head, const locus_tile *tile, const float *T,
-                      locus_strip *strip, locus_flush flush, void *context);
-void locus_strip_flush(const locus_head *head, locus_strip *strip, locus_flush flush,
-                       void *context);
+/* Where folded columns go: `count` columns, from entry `first` on, of tile rows
+ * band->first .. */
+typedef void (*locus_flush)(void *context, const locus_head *head, const locus_band *band,
+                            const locus_strip *strip, int64_t count);
 
-/* strip[j][entry(i, j)] = sum of T[i][j], over the tile's stretch alone. */
-void locus_strip_fold_columns(const locus_head *head, const locus_tile *tile, const float *T,
-                              locus_strip *strip);
+/* strip[i][entry(i, j)] += T[i][j], after flushing the columns below each band's stretch. */
+void locus_strips_fold(const locus_head *head, const locus_tile *tile, const float *T,
+                       locus_strips *strips, locus_flush flush, void *context);
+void locus_strips_flush(const locus_head *head, int64_t rows, locus_strips *strips,
+                        locus_flush flush, void *context);
 
-/* to[r] += factor sum_c columns[r][c] entry_(first + c), over the entries that are finite;
- * bad ones are the business of locus_patch. */
-void locus_add_entries(const locus_head *head, const locus_block *entries, const float *columns,
-                       int64_t row_stride, int64_t rows, int64_t first, int64_t count, float *to,
-                       int64_t width);
+/* Multiply the row of every strip that belongs to tile row i. */
+void locus_strips_scale(const locus_head *head, locus_strips *strips, int64_t i, float factor);
+
+/* strip[j][entry(i, j)] = factor times the sum of T[i][j], over the tile's stretch alone. */
+locus_strip locus_fold_by_keys(const locus_head *head, const locus_tile *tile, const float *T,
+                               float factor);
+
+/* to[r] += sum_c columns[r][c] entry_(first + c), over the entries that are finite; bad ones
+ * are the business of locus_patch. */
+void locus_add_entries(const locus_head *head, const locus_block *entries, const locus_strip *strip,
+                       int64_t rows, int64_t count, float *to, int64_t width);
 
 /* The entries of a table as the operand of a patch; `bad` is found by locus_entries_begin. */
 locus_block locus_entries(const locus_head *head, const locus_tensor *table, const uint8_t *bad);
 void locus_entries_begin(const locus_head *head, const locus_tensor *table, int64_t width,
                          uint8_t *bad);
+
+/* Pack a whole table. */
+void locus_entries_pack(const locus_head *head, const locus_tensor *table, int64_t width,
+                        float *panels);
 
 /* Pairs by their entry, for locus_patch. */
 locus_pair_view locus_by_entry(const locus_head *head, const locus_tile *tile);

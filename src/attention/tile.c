@@ -39,21 +39,6 @@ int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key
 
 /* ---- the position tile ---- */
 
-/* S[i][j] += scale k_j . RQ[row(delta)]: products of the tile's keys with its stretch. */
-static void add_query_table(const locus_head *head, const locus_tile *tile,
-                            const locus_tensor *table)
-{
-    const locus_tensor *k = &head->in->k;
-    locus_strip strip = {head->worker->strips[3], 0, 0};
-    locus_strip_products(head, tile, locus_f32(k, head->b, head->kv, tile->key), k->stride[2],
-                         tile->columns, table, head->plan->call.D, &strip);
-    const int64_t width = locus_strip_width(head->plan, head->geometry);
-    for (int64_t j = 0; j < tile->columns; j++)
-        head->plan->kernels->scale(strip.data + j * width, (float)head->plan->call.scale,
-                                   strip.end - strip.first);
-    locus_strip_read_columns(head, tile, &strip, head->worker->score);
-}
-
 /* Where row 0 of the tile reads the bias; row i reads it i floats before. */
 static const float *bias_slice(const locus_head *head, const locus_tile *tile)
 {
@@ -169,34 +154,62 @@ static int hides_some(const locus_head *head, const locus_tile *tile)
     return !tile->whole || locus_present(&head->in->mask) || locus_present(&head->in->key_mask);
 }
 
+/* The content product of one band of rows, with what can be added on the way: the bias or
+ * the band's strip. */
+static void score_band(const locus_head *head, const locus_tile *tile, const locus_band *band,
+                       const float *content, const float *plus, int64_t plus_row, float *greatest)
+{
+    const locus_worker *w = head->worker;
+    const int64_t D = head->plan->call.D, keys = head->geometry->keys;
+    head->plan->kernels->product(w->score + band->first * keys, keys, content + band->first * D, D,
+                                 w->key_panels + locus_panel_at(tile->key, D), band->rows, D,
+                                 tile->columns, plus, plus_row,
+                                 greatest != NULL ? greatest + band->first * LOCUS_LANES : NULL);
+}
+
+/* Content and key table. 1 when every band could be finished in its product. */
+static int score_with_table(const locus_head *head, const locus_tile *tile, const float *content,
+                            const locus_tensor *table, float *greatest)
+{
+    const locus_worker *w = head->worker;
+    int finished = 1;
+    locus_strips_products(head, tile, w->position, table, w->key_table_panels, head->plan->call.D,
+                          head->key_strips);
+    for (int64_t b = 0; b < locus_bands(tile); b++) {
+        const locus_band band = locus_band_at(tile, b);
+        const locus_strip *strip = &head->key_strips->band[b];
+        const float *plus = locus_strip_slice(head, &band, strip);
+        score_band(head, tile, &band, content, plus, strip->width - 1, greatest);
+        if (plus != NULL) continue;
+        locus_strip_read(head, &band, strip, w->score);
+        finished = 0;
+    }
+    return finished;
+}
+
 const float *locus_tile_scores(const locus_head *head, const locus_rows *rows,
                                const locus_tile *tile)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
-    const int64_t D = plan->call.D;
     const locus_tensor *key_table = locus_key_table(plan, head->in);
     const locus_tensor *query_table = locus_query_table(plan, head->in);
     const int places = locus_present(&head->in->pos_q);
-    const float *plus = places ? NULL : bias_slice(head, tile);
-    int64_t plus_row = -1;
+    const int more = query_table != NULL || places || locus_present(&head->in->bias_dense) ||
+                     hides_some(head, tile);
+    const float *content = fade_content(head, rows, tile);
+    float *greatest = more ? NULL : w->greatest;
     if (key_table != NULL) {
-        locus_strip_products(head, tile, w->position, D, tile->rows, key_table, D, head->key_strip);
-        plus = locus_strip_slice(head, tile, head->key_strip);
-        plus_row = locus_strip_width(plan, head->geometry) - 1;
+        if (!score_with_table(head, tile, content, key_table, greatest)) greatest = NULL;
+    } else {
+        const locus_band all = {0, tile->rows, tile->columns, tile->delta_00};
+        score_band(head, tile, &all, content, places ? NULL : bias_slice(head, tile), -1, greatest);
     }
-    const int final = (key_table == NULL || plus != NULL) && query_table == NULL && !places &&
-                      !locus_present(&head->in->bias_dense) && !hides_some(head, tile);
-    plan->kernels->product(w->score, head->geometry->keys, fade_content(head, rows, tile), D,
-                           w->key_panels + locus_panel_at(tile->key, D), tile->rows, D,
-                           tile->columns, plus, plus_row, final ? w->greatest : NULL);
-    if (final) return w->greatest;
-    if (key_table != NULL && plus == NULL) locus_strip_read(head, tile, head->key_strip, w->score);
-    if (query_table != NULL) add_query_table(head, tile, query_table);
+    if (query_table != NULL) locus_add_by_keys(head, tile, query_table, w->score);
     if (places) add_places(head, rows, tile);
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile);
     if (hides_some(head, tile)) hide_masked(head, tile);
-    return NULL;
+    return greatest;
 }
 
 void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float *in, float *out)

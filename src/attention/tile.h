@@ -44,8 +44,10 @@ typedef struct locus_worker {
     /* of the tile */
     float *score, *grad, *dropped; /* [rows][keys]                                   */
     float *places;                 /* [rows][keys] the position part of TUPE         */
-    float *strips[5];              /* [rows][..], number 3 [keys][..]: see relative.h      */
-    float *entry_panels;           /* MOST_KEYS packed table rows                    */
+    float *strips[4];              /* see relative.h: reads and folds of two tables       */
+    float *key_strip;              /* [keys][..] products with, or folds to, a key-side table */
+    float *key_table_panels, *query_table_panels; /* packed tables; NULL: packed as they roll */
+    float *entry_panels; /* MOST_KEYS packed table rows                    */
     uint8_t *key_table_bad, *query_table_bad, *value_table_bad; /* [row_count]       */
     float *clean[4]; /* [keys or rows][max(D, Dv)] clean rows          */
     float *turned;   /* [keys][D] turned keys                          */
@@ -64,8 +66,8 @@ typedef struct locus_head {
     const locus_tensors *in;
     locus_worker *worker;
     int64_t b, h, kv;
-    const float *bias;             /* by z, readable `window` floats beyond both ends; or NULL */
-    struct locus_strip *key_strip; /* products of the query rows with the key table  */
+    const float *bias;               /* by z, readable `window` floats beyond both ends; or NULL */
+    struct locus_strips *key_strips; /* products of the query rows with the key table */
 } locus_head;
 
 /* The rows of one query tile. */

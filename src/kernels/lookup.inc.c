@@ -53,9 +53,12 @@ static LOCUS_FOLD(fold)
         float *to = table + (low - first);
         if (rise == VL - 1)
             v_store(to, v_add(v_load(to), v_load(x + c)));
-        else if (rise == 0)
-            *to += v_sum(v_load(x + c));
-        else
+        else if (rise == 0) { /* the whole run of this entry in one sum */
+            vf sum = v_load(x + c);
+            for (; c + 2 * VL <= columns && index[c + 2 * VL - 1] == low; c += VL)
+                sum = v_add(sum, v_load(x + c + VL));
+            *to += v_sum(sum);
+        } else
             for (int64_t k = c; k < c + VL; k++) table[index[k] - first] += x[k];
     }
     for (; c < columns; c++) table[index[c] - first] += x[c];

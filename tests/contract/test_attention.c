@@ -68,6 +68,15 @@ static void check_lengths(const test_variant *v, const char *isa)
                         (test_spec){.B = 1, .H = 2, .Tq = lengths[i], .Tk = lengths[j], .D = 6});
 }
 
+/* Several tiles of every geometry, and positions beyond its blocks. */
+static void check_long(const test_variant *v, const char *isa)
+{
+    check_shape(v, isa, (test_spec){.B = 1, .H = 1, .Tq = 410, .Tk = 410, .D = 4});
+    if (check_sample()) return;
+    check_shape(v, isa, (test_spec){.B = 1, .H = 1, .Tq = 1100, .Tk = 1100, .D = 2});
+    check_shape(v, isa, (test_spec){.B = 1, .H = 1, .Tq = 60, .Tk = 1300, .D = 4});
+}
+
 static void check_all_lengths(const test_variant *v, const char *isa)
 {
     static const int64_t widths[] = {2, 16, 64};
@@ -106,6 +115,7 @@ int main(int argc, char **argv)
             else
                 check_lengths(&test_variants[v], isa);
             check_widths(&test_variants[v], isa);
+            check_long(&test_variants[v], isa);
         }
     }
     return check_finish("attention");
