@@ -28,6 +28,7 @@ typedef enum cli_kind {
     CLI_SCHEME,  /* const char *: a name that locus_scheme_at knows           */
     CLI_ISA,     /* const char *: a name that locus_isa_name knows            */
     CLI_COMMAND, /* const char *: a name in cli_commands                      */
+    CLI_LIST,    /* const char *: words or numbers with commas between        */
     CLI_HELP,    /* print the command's help and stop; stores nothing         */
 } cli_kind;
 

@@ -60,6 +60,8 @@ static const struct {
 static const char *value_of(const problem_request *request, const char *name, char *buffer,
                             size_t capacity)
 {
+    for (const problem_setting *s = request->settings; s != NULL && s->name != NULL; s++)
+        if (strcmp(s->name, name) == 0) return s->value;
     if (strcmp(name, "delta_min") == 0) {
         snprintf(buffer, capacity, "%" PRId64, request->causal ? 0 : 1 - request->T);
         return buffer;
@@ -215,10 +217,12 @@ static locus_status add_tensor(problem *p, const locus_scheme_info *scheme,
     return LOCUS_OK;
 }
 
-/* Masks, memory and dense biases stay away. */
-static int is_extra(const char *name)
+/* Masks, memory and dense biases stay away, unless they are asked for. */
+static int is_extra(const problem_request *request, const char *name)
 {
     static const char *const extras[] = {"bias_dense", "key_mask", "mask", "memory"};
+    if (request->with != NULL && strcmp(request->with, name) == 0) return 0;
+    if (request->without != NULL && strcmp(request->without, name) == 0) return 1;
     for (size_t i = 0; i < sizeof extras / sizeof *extras; i++)
         if (strcmp(extras[i], name) == 0) return 1;
     return 0;
@@ -228,7 +232,7 @@ static locus_status add_tensors(problem *p, const locus_scheme_info *scheme,
                                 const locus_tensor_info *list, locus_error *error)
 {
     for (const locus_tensor_info *t = list; t->name != NULL; t++) {
-        if ((t->levels & p->request.level) == 0 || is_extra(t->name)) continue;
+        if ((t->levels & p->request.level) == 0 || is_extra(&p->request, t->name)) continue;
         const locus_status status = add_tensor(p, scheme, t, error);
         if (status != LOCUS_OK) return status;
     }
@@ -242,6 +246,7 @@ static locus_status add_results(problem *p)
     p->out = r->level == LOCUS_LAYER ? locus_view(NULL, LOCUS_F32, 3, model)
                                      : locus_view(NULL, LOCUS_F32, 4, heads);
     p->lse = locus_view(NULL, LOCUS_F32, 3, heads);
+    if (r->given != NULL) return LOCUS_OK;
     p->dout = p->out;
     p->dout.data = new_floats(p, locus_tensor_elements(&p->dout));
     if (p->dout.data == NULL) return LOCUS_ERR_MEMORY;
@@ -257,6 +262,7 @@ static locus_status build(problem *p, locus_error *error)
     if (status != LOCUS_OK) return status;
     p->config.heads = (uint32_t)p->request.H;
     p->config.causal = p->request.causal;
+    if (p->request.given != NULL) p->in = *p->request.given;
     status = set_options(p, scheme, error);
     if (status == LOCUS_OK) status = add_tensors(p, scheme, locus_common_tensors(), error);
     if (status == LOCUS_OK) status = add_tensors(p, scheme, scheme->tensors, error);

@@ -7,14 +7,24 @@
 
 #include <locus/locus.h>
 
+typedef struct problem_setting {
+    const char *name, *value; /* name NULL ends a list */
+} problem_setting;
+
 typedef struct problem_request {
     const char *scheme;
     uint32_t level;        /* LOCUS_ATTEND or LOCUS_LAYER                                */
     int64_t B, H, T, D, E; /* E is used by layers only                            */
     uint32_t causal;
-    uint64_t seed;         /* the same seed gives the same numbers everywhere     */
-    const uint32_t *words; /* T numbers: equal words get equal rows of q, k, v and x;
+    uint64_t seed;                   /* the same seed gives the same numbers everywhere     */
+    const uint32_t *words;           /* T numbers: equal words get equal rows of q, k, v and x;
                               NULL: every row is its own word                     */
+    const problem_setting *settings; /* options that are not to have their usual values;
+                                        NULL: none                                */
+    const char *with, *without;      /* a dense bias or mask to make after all; a tensor
+                                        to leave out; NULL: none                  */
+    const locus_tensors *given;      /* tensors that are there already, and then no dout
+                                        is made; NULL: none                       */
 } problem_request;
 
 enum { PROBLEM_BLOCKS = LOCUS_TENSOR_COUNT + 1 };

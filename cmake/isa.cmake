@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Instruction sets: one file each under src/kernels/isa, and the flags that only it gets.
+# Instruction sets: one file each under src/kernels/isa (and bench/isa), and the flags that
+# only it gets.
 # The rest of the library runs on any CPU of the architecture. A new ISA is a new line.
 
 set(locus_isa_avx2   x86 -mavx2 -mfma)
@@ -18,14 +19,14 @@ function(locus_isa_sources list)
   foreach(source ${${list}})
     get_filename_component(name ${source} NAME_WE)
     set(flags)
-    if(source MATCHES "/src/kernels/isa/" AND DEFINED locus_isa_${name})
+    if(source MATCHES "/(src/kernels|bench)/isa/" AND DEFINED locus_isa_${name})
       set(flags ${locus_isa_${name}})
       list(POP_FRONT flags architecture)
       if(NOT architecture STREQUAL locus_architecture)
         continue()
       endif()
     endif()
-    if(source MATCHES "/src/(kernels/isa|nn|attention)/" AND NOT LOCUS_SANITIZE)
+    if(source MATCHES "/(src/(kernels/isa|nn|attention)|bench|bench/isa)/[^/]*$" AND NOT LOCUS_SANITIZE)
       list(APPEND flags $<$<NOT:$<CONFIG:Debug>>:-O3>)
     endif()
     if(flags)

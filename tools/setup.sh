@@ -28,6 +28,10 @@ has_format() { # other versions format differently
     has clang-format-14 || clang-format --version 2>/dev/null | grep -q 'version 14\.'
 }
 
+has_openblas() { # locus bench loads it as a yardstick
+    PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -q 'libopenblas\.so'
+}
+
 missing() {
     needed= wanted=
     has "${CC:-cc}" && echo '#include <stdio.h>' | "${CC:-cc}" -E - >/dev/null 2>&1 || {
@@ -42,6 +46,7 @@ missing() {
     has clang-14 || has clang || want clang-14
     has_libomp || want libomp-14-dev
     has_format || want clang-format-14
+    has_openblas || want libopenblas0
 }
 
 log=${BUILD:-build}/setup.log # what apt has to say

@@ -96,8 +96,8 @@ grep -oE -- '-(Ofast|ffast-math|march=[^ ]*|mtune=native|mcpu=[^ ]*|funsafe-math
 check "forbidden flags" empty "$SCRATCH/banned"
 grep '"command"' "$commands" | grep -v -- '-ffp-contract=off' >"$SCRATCH/contract"
 check "compiled without -ffp-contract=off" empty "$SCRATCH/contract"
-grep '"command"' "$commands" | grep -E -- '-m(avx|fma|sse4|bmi)' | grep -v '/src/kernels/isa/' >"$SCRATCH/isa"
-check "instruction-set flags outside src/kernels/isa" empty "$SCRATCH/isa"
+grep '"command"' "$commands" | grep -E -- '-m(avx|fma|sse4|bmi)' | grep -vE '/(src/kernels|bench)/isa/' >"$SCRATCH/isa"
+check "instruction-set flags outside src/kernels/isa and bench/isa" empty "$SCRATCH/isa"
 
 begin symbols/loading-changes-nothing
 check "compiles" $cc -std=c11 -O2 -Iinclude tests/symbols/load.c -o "$SCRATCH/load" -ldl -lm

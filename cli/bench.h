@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_BENCH_H
+#define CLI_BENCH_H
+
+/* locus bench, in the order in which it works: what is asked for (bench_request.c), what
+ * the schemes are set to (bench_kind.c), tensors and plans (bench_build.c), the output
+ * against the oracle (bench_check.c), the clock (bench_run.c), figures (bench_figure.c),
+ * tables (bench_print.c), a chart (bench_svg.c). */
+
+#include "bench/limits.h"
+#include "bench/yardstick.h"
+#include "cli.h"
+#include "problem.h"
+
+enum { BENCH_LIST = 16, BENCH_KINDS = 32, BENCH_ROUNDS = 99, BENCH_LIMITS = 64, BENCH_PEERS = 2 };
+
+typedef enum bench_direction { BENCH_FORWARD, BENCH_BACKWARD, BENCH_TOGETHER } bench_direction;
+enum { BENCH_DIRECTIONS = 3 };
+
+/* Which keys a query sees. */
+typedef enum bench_view { BENCH_WHOLE, BENCH_CAUSAL, BENCH_PADDED, BENCH_DECODE } bench_view;
+enum { BENCH_VIEWS = 4 };
+
+/* A scheme as it is measured: "t5", "none+dense". */
+typedef struct bench_kind {
+    char name[32];
+    const locus_scheme_info *scheme;
+    int dense; /* 1: with a dense bias [1,H,n,n] */
+    int asked; /* 1: by its name                 */
+} bench_kind;
+
+typedef struct bench_request {
+    bench_kind kinds[BENCH_KINDS];
+    uint32_t n[BENCH_LIST], d[BENCH_LIST], threads[BENCH_LIST];
+    const char *isas[BENCH_LIST];
+    size_t kind_count, n_count, d_count, thread_count, isa_count;
+    int directions[BENCH_DIRECTIONS], views[BENCH_VIEWS]; /* 1: measure it */
+    uint32_t heads, batch, rounds;                        /* 0: chosen by shape, ...  */
+    int baseline;                                         /* 1: with yardsticks       */
+    double seconds;                                       /* about, for all rounds    */
+} bench_request;
+
+/* Everything that calls of one n and d share. */
+typedef struct bench_group {
+    int64_t batch, heads, n, d;
+    int decode;         /* 1: one query                                           */
+    problem base;       /* owns q, k, v, dout                                     */
+    locus_tensors in;   /* q, k, v                                                */
+    locus_tensors grad; /* of q, k, v                                             */
+    locus_tensor dout, sparse_dout, key_mask;
+    locus_results results;
+    void *blocks[16];
+    size_t block_count;
+} bench_group;
+
+/* A scheme on the tensors of a group. */
+typedef struct bench_input {
+    bench_group *group;
+    const bench_kind *kind;
+    problem problem;    /* owns the scheme's tensors                              */
+    locus_tensors grad; /* of everything but a dense bias                         */
+    void *blocks[LOCUS_TENSOR_COUNT];
+    size_t block_count;
+    yardstick yardstick;
+    int has_yardstick;
+} bench_input;
+
+typedef struct bench_times {
+    double best[BENCH_ROUNDS]; /* seconds: the fastest call of each round; 0: did not run */
+    uint32_t calls;            /* in a round                                              */
+} bench_times;
+
+/* One line of the table. */
+typedef struct bench_row {
+    bench_input *input;
+    bench_direction direction;
+    bench_view view;
+    uint32_t threads;
+    const char *isa;
+    int shown;                     /* 0: measured as the plain one of others only        */
+    const struct bench_row *plain; /* what time_over_plain compares with                 */
+    locus_allocator allocator;     /* counts ...                                         */
+    size_t plan_bytes;             /* ... these                                          */
+    locus_config config;
+    locus_tensors in;
+    locus_results results;
+    void *blocks[2];
+    locus_plan *plan;
+    size_t workspace_bytes;
+    double flops;   /* useful ones of a call */
+    double max_err; /* against the oracle    */
+    double spent;   /* seconds so far        */
+    bench_times times;
+    const char *peers[BENCH_PEERS]; /* names of the yardsticks, NULL: none                */
+    bench_times peer_times[BENCH_PEERS];
+} bench_row;
+
+/* A limit of the machine, measured again and again. */
+typedef struct bench_limit {
+    const bench_loops *loops;
+    uint32_t threads;
+    double best, lowest;
+    size_t samples;
+} bench_limit;
+
+typedef struct bench {
+    bench_request request;
+    const char *best_isa;
+    bench_group *groups;
+    bench_input *inputs;
+    bench_row *rows;
+    size_t group_count, input_count, row_count;
+    void *workspace;
+    size_t workspace_bytes;
+    int has_blas;
+    blas blas;
+    yardstick_scratch scratch;
+    bench_limit peaks[BENCH_LIMITS]; /* GF/s, one per instruction set and thread count    */
+    size_t peak_count;
+    bench_limit near_read, far_read; /* GB/s from L2 and from memory, one thread          */
+    float *buffer;                   /* that they read                                    */
+    uint32_t rounds;                 /* that were run                                     */
+} bench;
+
+/* ---- bench_request.c ---- */
+
+typedef struct bench_values {
+    const char *schemes, *n, *d, *direction, *isas, *threads, *svg;
+    uint32_t heads, batch, rounds;
+    int causal, padded, decode, full, no_baseline, json, markdown;
+} bench_values;
+
+/* CLI_DONE, or the exit code after a complaint. */
+int bench_read_request(bench_request *request, const bench_values *values);
+
+/* ---- bench_kind.c ---- */
+
+/* All kinds, in the order of the schemes; those that act on a layer's input are left out,
+ * since at this level they are plain attention. */
+size_t bench_list_kinds(bench_kind *kinds, size_t capacity);
+
+/* Options as the benchmark sets them, and the numbers behind them. */
+LOCUS_MUST_CHECK locus_status bench_build_problem(problem *p, const bench_group *group,
+                                                  const bench_kind *kind, locus_error *error);
+
+/* Useful flops of one call: only the arithmetic of the cheapest exact algorithm known. */
+double bench_flops(const bench_row *row);
+
+/* ---- bench_build.c ---- */
+
+LOCUS_MUST_CHECK locus_status bench_build(bench *b, locus_error *error);
+void bench_free(bench *b);
+
+/* "t5", "none+causal" */
+char *bench_row_name(char *buffer, size_t capacity, const bench_row *row);
+const char *bench_direction_name(bench_direction direction);
+
+/* ---- bench_check.c ---- */
+
+extern const double bench_output_tolerance, bench_gradient_tolerance;
+
+/* Sets row->max_err from sampled queries. */
+LOCUS_MUST_CHECK locus_status bench_check(bench *b, bench_row *row, locus_error *error);
+
+/* ---- bench_run.c ---- */
+
+LOCUS_MUST_CHECK locus_status bench_forward(bench *b, bench_row *row, locus_error *error);
+LOCUS_MUST_CHECK locus_status bench_backward(bench *b, bench_row *row, const locus_tensor *dout,
+                                             locus_error *error);
+LOCUS_MUST_CHECK locus_status bench_run(bench *b, locus_error *error);
+
+/* ---- bench_figure.c ---- */
+
+typedef struct bench_figures {
+    double ms_median, ms_min, ms_max; /* over the rounds                       */
+    double gflops, percent;           /* percent of the best peak              */
+    double over_plain;                /* NAN: no plain one to compare with     */
+    const char *baseline;             /* the fastest yardstick, NULL: none     */
+    double baseline_over_ours;
+    size_t extra_bytes;
+    int exact; /* 1: max_err is within the tolerance */
+} bench_figures;
+
+void bench_figure(bench_figures *f, const bench *b, const bench_row *row);
+
+/* ---- bench_print.c, bench_svg.c ---- */
+
+void bench_print_text(const bench *b);
+void bench_print_markdown(const bench *b);
+void bench_print_json(const bench *b);
+
+/* "Intel(R) ..., gcc 12.2.0, locus 0.1.0" */
+char *bench_machine(char *buffer, size_t capacity);
+
+/* An exit code. */
+int bench_write_svg(const bench *b, const char *path);
+
+#endif

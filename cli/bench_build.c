@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* locus bench: tensors, plans and workspace for every line of the table. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+
+/* ---- names ---- */
+
+const char *bench_direction_name(bench_direction direction)
+{
+    static const char *const names[] = {"forward", "backward", "forward+backward"};
+    return names[direction];
+}
+
+char *bench_row_name(char *buffer, size_t capacity, const bench_row *row)
+{
+    static const char *const views[] = {"", "+causal", "+padded", "+decode"};
+    snprintf(buffer, capacity, "%s%s", row->input->kind->name, views[row->view]);
+    return buffer;
+}
+
+/* ---- memory ---- */
+
+static void *zeroed(size_t bytes)
+{
+    void *block = aligned_alloc(64, (bytes / 64 + 1) * 64);
+    if (block != NULL) memset(block, 0, (bytes / 64 + 1) * 64);
+    return block;
+}
+
+/* A dense F32 tensor of the shape of `like`, kept in `blocks`. */
+static int take_like(void **blocks, size_t *count, locus_tensor *tensor, const locus_tensor *like)
+{
+    *tensor = locus_view(NULL, LOCUS_F32, like->rank, like->shape);
+    tensor->data = zeroed((size_t)locus_tensor_elements(like) * sizeof(float));
+    if (tensor->data != NULL) blocks[(*count)++] = tensor->data;
+    return tensor->data != NULL;
+}
+
+static int take_results(void **blocks, size_t *count, locus_results *results,
+                        const bench_group *group)
+{
+    const locus_tensor *q = &group->in.q;
+    const locus_tensor lse = locus_view(NULL, LOCUS_F32, 3, q->shape);
+    return take_like(blocks, count, &results->out, q) &&
+           take_like(blocks, count, &results->lse, &lse);
+}
+
+/* A plan's memory is counted: its size is written in front of every block. */
+static void *counted_allocate(void *context, size_t bytes)
+{
+    if (bytes > SIZE_MAX / 2) return NULL;
+    char *block = aligned_alloc(64, (bytes / 64 + 2) * 64);
+    if (block == NULL) return NULL;
+    memcpy(block, &bytes, sizeof bytes);
+    *(size_t *)context += bytes;
+    return block + 64;
+}
+
+static void counted_release(void *context, void *memory)
+{
+    size_t bytes = 0;
+    if (memory == NULL) return;
+    memcpy(&bytes, (char *)memory - 64, sizeof bytes);
+    *(size_t *)context -= bytes;
+    free((char *)memory - 64);
+}
+
+/* ---- groups ---- */
+
+/* About the same work at every length, and enough heads in flight at short ones. */
+static int64_t usual_heads(int64_t n, int decode)
+{
+    if (decode) return 12;
+    if (n <= 128) return 96;
+    return 8192 / n > 2 ? 8192 / n : 2;
+}
+
+/* The second half of the keys takes no part. */
+static int make_key_mask(bench_group *g)
+{
+    const int64_t shape[] = {g->batch, g->n};
+    unsigned char *mask = zeroed((size_t)(g->batch * g->n));
+    if (mask == NULL) return 0;
+    g->blocks[g->block_count++] = mask;
+    for (int64_t b = 0; b < g->batch; b++) memset(mask + b * g->n, 1, (size_t)((g->n + 1) / 2));
+    g->key_mask = locus_view(mask, LOCUS_U8, 2, shape);
+    return 1;
+}
+
+static int share_tensors(bench_group *g)
+{
+    const locus_tensors *made = &g->base.in;
+    void **blocks = g->blocks;
+    size_t *count = &g->block_count;
+    g->in.q = made->q;
+    g->in.k = made->k;
+    g->in.v = made->v;
+    g->dout = g->base.dout;
+    if (g->decode) { /* the last query alone */
+        g->in.q.shape[2] = 1;
+        g->in.q.data = (float *)made->q.data + (g->n - 1) * g->in.q.stride[2];
+    }
+    return take_results(blocks, count, &g->results, g) &&
+           take_like(blocks, count, &g->grad.q, &made->q) &&
+           take_like(blocks, count, &g->grad.k, &made->k) &&
+           take_like(blocks, count, &g->grad.v, &made->v) &&
+           take_like(blocks, count, &g->sparse_dout, &g->dout) && make_key_mask(g);
+}
+
+static locus_status group_new(bench_group *g, const bench_request *r, uint32_t n, uint32_t d,
+                              locus_error *error)
+{
+    g->n = n;
+    g->d = d;
+    g->decode = r->views[BENCH_DECODE];
+    g->batch = r->batch > 0 ? r->batch : 1;
+    g->heads = r->heads > 0 ? r->heads : usual_heads(n, g->decode);
+    const problem_request request = {.scheme = "none",
+                                     .level = LOCUS_ATTEND,
+                                     .B = g->batch,
+                                     .H = g->heads,
+                                     .T = n,
+                                     .D = d,
+                                     .seed = 2017};
+    const locus_status status = problem_build(&g->base, &request, error);
+    if (status != LOCUS_OK) return status;
+    return share_tensors(g) ? LOCUS_OK : LOCUS_ERR_MEMORY;
+}
+
+static void group_free(bench_group *g)
+{
+    problem_free(&g->base);
+    for (size_t i = 0; i < g->block_count; i++) free(g->blocks[i]);
+}
+
+/* ---- inputs ---- */
+
+static locus_status input_new(bench_input *input, bench_group *group, const bench_kind *kind,
+                              locus_error *error)
+{
+    input->group = group;
+    input->kind = kind;
+    const locus_status status = bench_build_problem(&input->problem, group, kind, error);
+    if (status != LOCUS_OK) return status;
+    input->grad = group->grad;
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *tensor = locus_tensor_at_const(&input->problem.in, i);
+        locus_tensor *grad = locus_tensor_at(&input->grad, i);
+        /* A dense bias is a constant here: its gradient would be n x n. */
+        if (tensor->rank == 0 || grad->rank != 0 || tensor == &input->problem.in.bias_dense)
+            continue;
+        if (!take_like(input->blocks, &input->block_count, grad, tensor)) return LOCUS_ERR_MEMORY;
+    }
+    return LOCUS_OK;
+}
+
+static void input_free(bench_input *input)
+{
+    if (input->has_yardstick) yardstick_free(&input->yardstick);
+    problem_free(&input->problem);
+    for (size_t i = 0; i < input->block_count; i++) free(input->blocks[i]);
+}
+
+/* Too large to be measured in passing, or not there at all. */
+static int is_passed_over(const bench_kind *kind, const bench_group *g)
+{
+    return kind->dense && (g->decode || (!kind->asked && g->heads * g->n * g->n > 1 << 26));
+}
+
+/* ---- rows ---- */
+
+static void choose_view(bench_row *row)
+{
+    row->config.causal = row->view == BENCH_CAUSAL;
+    if (row->view == BENCH_PADDED) row->in.key_mask = row->input->group->key_mask;
+    if (row->view != BENCH_DECODE) return;
+    row->config.offset_given = 1;
+    row->config.query_offset = row->input->group->n - 1;
+}
+
+static locus_status row_new(bench_row *row, locus_error *error)
+{
+    bench_input *input = row->input;
+    row->allocator = (locus_allocator){counted_allocate, counted_release, &row->plan_bytes};
+    row->config = input->problem.config;
+    row->config.allocator = &row->allocator;
+    row->config.threads = row->threads;
+    row->config.isa = row->isa;
+    row->in = input->problem.in;
+    choose_view(row);
+    row->results = input->group->results;
+    size_t count = 0;
+    if (row->direction == BENCH_BACKWARD && /* keeps what its forward pass gave */
+        !take_results(row->blocks, &count, &row->results, input->group))
+        return LOCUS_ERR_MEMORY;
+    const locus_status status = locus_plan_new(&row->plan, &row->config, &row->in, error);
+    if (status != LOCUS_OK) return status;
+    const size_t forward = locus_forward_workspace(row->plan);
+    const size_t backward =
+        row->direction == BENCH_FORWARD ? 0 : locus_backward_workspace(row->plan);
+    row->workspace_bytes = forward > backward ? forward : backward;
+    row->flops = bench_flops(row);
+    return LOCUS_OK;
+}
+
+static void row_free(bench_row *row)
+{
+    locus_plan_free(row->plan);
+    for (size_t i = 0; i < sizeof row->blocks / sizeof *row->blocks; i++) free(row->blocks[i]);
+}
+
+/* ---- all together ---- */
+
+static int has_plain(const bench_request *r)
+{
+    for (size_t i = 0; i < r->kind_count; i++)
+        if (strcmp(r->kinds[i].name, "none") == 0) return 1;
+    return 0;
+}
+
+/* Without plain attention there is nothing to compare with: it is then measured unseen. */
+static int add_unseen_plain(bench_request *r)
+{
+    if (has_plain(r) || r->kind_count >= BENCH_KINDS) return 0;
+    memmove(r->kinds + 1, r->kinds, r->kind_count * sizeof *r->kinds);
+    r->kinds[0] = (bench_kind){.name = "none", .scheme = locus_scheme_find("none")};
+    r->kind_count++;
+    return 1;
+}
+
+static locus_status build_inputs(bench *b, locus_error *error)
+{
+    const bench_request *r = &b->request;
+    for (size_t i = 0; i < r->n_count; i++)
+        for (size_t k = 0; k < r->d_count; k++) {
+            bench_group *group = &b->groups[b->group_count++];
+            locus_status status = group_new(group, r, r->n[i], r->d[k], error);
+            for (size_t s = 0; status == LOCUS_OK && s < r->kind_count; s++)
+                if (!is_passed_over(&r->kinds[s], group))
+                    status = input_new(&b->inputs[b->input_count++], group, &r->kinds[s], error);
+            if (status != LOCUS_OK) return status;
+        }
+    return LOCUS_OK;
+}
+
+/* One line per instruction set and thread count. */
+static locus_status build_rows_of(bench *b, bench_input *input, int view, int direction, int shown,
+                                  locus_error *error)
+{
+    const bench_request *r = &b->request;
+    for (size_t i = 0; i < r->isa_count; i++)
+        for (size_t k = 0; k < r->thread_count; k++) {
+            bench_row *row = &b->rows[b->row_count++];
+            *row = (bench_row){.input = input,
+                               .view = (bench_view)view,
+                               .direction = (bench_direction)direction,
+                               .isa = r->isas[i],
+                               .threads = r->threads[k],
+                               .shown = shown};
+            const locus_status status = row_new(row, error);
+            if (status != LOCUS_OK) return status;
+        }
+    return LOCUS_OK;
+}
+
+static locus_status build_rows(bench *b, int unseen, locus_error *error)
+{
+    const bench_request *r = &b->request;
+    for (size_t i = 0; i < b->input_count; i++) {
+        bench_input *input = &b->inputs[i];
+        const int shown = !(unseen && input->kind == &r->kinds[0]);
+        for (int view = 0; view < BENCH_VIEWS; view++)
+            for (int direction = 0; direction < BENCH_DIRECTIONS; direction++) {
+                if (!r->views[view] || !r->directions[direction]) continue;
+                const locus_status status = build_rows_of(b, input, view, direction, shown, error);
+                if (status != LOCUS_OK) return status;
+            }
+    }
+    return LOCUS_OK;
+}
+
+/* The same call without positions; for plain attention itself, one that sees every key. */
+static const bench_row *plain_of(const bench *b, const bench_row *row)
+{
+    const int itself = strcmp(row->input->kind->name, "none") == 0;
+    const bench_view view = itself && row->view != BENCH_DECODE ? BENCH_WHOLE : row->view;
+    for (size_t i = 0; i < b->row_count; i++) {
+        const bench_row *p = &b->rows[i];
+        if (p->input->group == row->input->group && p->view == view &&
+            p->direction == row->direction && p->threads == row->threads && p->isa == row->isa &&
+            strcmp(p->input->kind->name, "none") == 0)
+            return p;
+    }
+    return NULL;
+}
+
+static int allocate_workspace(bench *b)
+{
+    for (size_t i = 0; i < b->row_count; i++) {
+        b->rows[i].plain = plain_of(b, &b->rows[i]);
+        if (b->rows[i].workspace_bytes > b->workspace_bytes)
+            b->workspace_bytes = b->rows[i].workspace_bytes;
+    }
+    b->workspace = zeroed(b->workspace_bytes);
+    return b->workspace != NULL;
+}
+
+locus_status bench_build(bench *b, locus_error *error)
+{
+    bench_request *r = &b->request;
+    const int unseen = add_unseen_plain(r);
+    const size_t groups = r->n_count * r->d_count, inputs = groups * r->kind_count;
+    const size_t rows = inputs * BENCH_VIEWS * BENCH_DIRECTIONS * r->isa_count * r->thread_count;
+    b->groups = calloc(groups, sizeof *b->groups);
+    b->inputs = calloc(inputs, sizeof *b->inputs);
+    b->rows = calloc(rows, sizeof *b->rows);
+    if (b->groups == NULL || b->inputs == NULL || b->rows == NULL) return LOCUS_ERR_MEMORY;
+    locus_status status = build_inputs(b, error);
+    if (status == LOCUS_OK) status = build_rows(b, unseen, error);
+    if (status == LOCUS_OK && !allocate_workspace(b)) status = LOCUS_ERR_MEMORY;
+    return status;
+}
+
+void bench_free(bench *b)
+{
+    for (size_t i = 0; i < b->row_count; i++) row_free(&b->rows[i]);
+    for (size_t i = 0; i < b->input_count; i++) input_free(&b->inputs[i]);
+    for (size_t i = 0; i < b->group_count; i++) group_free(&b->groups[i]);
+    if (b->has_blas) blas_close(&b->blas);
+    free(b->scratch.data);
+    free(b->workspace);
+    free(b->buffer);
+    free(b->rows);
+    free(b->inputs);
+    free(b->groups);
+    memset(b, 0, sizeof *b);
+}

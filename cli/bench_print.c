@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* locus bench: the table as text, as Markdown, as JSON. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bench.h"
+#include "json.h"
+#include "text.h"
+
+/* ---- the machine ---- */
+
+static void cpu_name(char *buffer, size_t capacity)
+{
+    char line[256];
+    snprintf(buffer, capacity, "unknown CPU");
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
+        const char *colon = strchr(line, ':');
+        if (strncmp(line, "model name", 10) != 0 || colon == NULL) continue;
+        colon += 1 + strspn(colon + 1, " ");
+        snprintf(buffer, capacity, "%.*s", (int)strcspn(colon, "\n"), colon);
+        break;
+    }
+    if (file != NULL) fclose(file);
+}
+
+char *bench_machine(char *buffer, size_t capacity)
+{
+    char cpu[128];
+    cpu_name(cpu, sizeof cpu);
+#if defined(__clang__)
+    snprintf(buffer, capacity, "%s, clang %d.%d.%d, locus %s", cpu, __clang_major__,
+             __clang_minor__, __clang_patchlevel__, locus_version());
+#elif defined(__GNUC__)
+    snprintf(buffer, capacity, "%s, gcc %d.%d.%d, locus %s", cpu, __GNUC__, __GNUC_MINOR__,
+             __GNUC_PATCHLEVEL__, locus_version());
+#else
+    snprintf(buffer, capacity, "%s, unknown compiler, locus %s", cpu, locus_version());
+#endif
+    return buffer;
+}
+
+static void print_blas(const bench *b)
+{
+    if (!b->request.baseline || b->request.views[BENCH_DECODE]) return;
+    if (!b->has_blas) {
+        puts("OpenBLAS: not found, so no baselines");
+        return;
+    }
+    printf("%s, core %s, one thread", b->blas.version, b->blas.core);
+    if (strcmp(b->blas.core, b->blas.chosen) != 0)
+        printf(" (OPENBLAS_CORETYPE set: it would have chosen %s, not knowing this CPU)",
+               b->blas.chosen);
+    putchar('\n');
+}
+
+static void print_limits(const bench *b)
+{
+    for (size_t i = 0; i < b->peak_count; i++) {
+        const bench_limit *p = &b->peaks[i];
+        printf("FMA peak, %s, %u %s: %.1f GF/s (best of %zu samples, lowest %.1f)\n", p->loops->isa,
+               (unsigned)p->threads, p->threads == 1 ? "thread" : "threads", p->best, p->samples,
+               p->lowest);
+    }
+    printf("read, one thread: %.1f GB/s from L2 (lowest %.1f), %.1f GB/s from memory (lowest "
+           "%.1f)\n",
+           b->near_read.best, b->near_read.lowest, b->far_read.best, b->far_read.lowest);
+}
+
+static void print_notes(const bench *b)
+{
+    printf("%u %s over all lines; ms: the median of each round's fastest call, and the range\n",
+           (unsigned)b->rounds, b->rounds == 1 ? "round" : "rounds");
+    puts("baseline x: its time / ours, the faster one where there are two; above 1 ours is faster");
+}
+
+/* ---- cells ---- */
+
+enum { COLUMNS = 14, CELL = 48 };
+
+static const char *const heads[COLUMNS] = {
+    "scheme", "direction", "n",    "d",      "heads",   "isa",        "threads",
+    "ms",     "range",     "GF/s", "% peak", "x plain", "baseline x", "max err",
+};
+
+/* The names are set left, numbers right. */
+static int is_left(size_t column) { return column < 2 || column == 5; }
+
+static void ratio_cell(char *cell, double ratio)
+{
+    if (isnan(ratio))
+        snprintf(cell, CELL, "-");
+    else
+        snprintf(cell, CELL, "%.2f", ratio);
+}
+
+/* Three digits that count. */
+static char *time_cell(char *cell, double ms)
+{
+    snprintf(cell, CELL, "%.*f", ms < 1 ? 3 : ms < 10 ? 2 : ms < 100 ? 1 : 0, ms);
+    return cell;
+}
+
+static void fill_cells(char cells[COLUMNS][CELL], const bench *b, const bench_row *row)
+{
+    char low[CELL], high[CELL];
+    const bench_group *g = row->input->group;
+    bench_figures f;
+    bench_figure(&f, b, row);
+    bench_row_name(cells[0], CELL, row);
+    snprintf(cells[1], CELL, "%s", bench_direction_name(row->direction));
+    snprintf(cells[2], CELL, "%" PRId64, g->n);
+    snprintf(cells[3], CELL, "%" PRId64, g->d);
+    snprintf(cells[4], CELL, "%" PRId64, g->batch * g->heads);
+    snprintf(cells[5], CELL, "%s", row->isa);
+    snprintf(cells[6], CELL, "%u", (unsigned)row->threads);
+    time_cell(cells[7], f.ms_median);
+    snprintf(cells[8], CELL, "%.20s-%.20s", time_cell(low, f.ms_min), time_cell(high, f.ms_max));
+    snprintf(cells[9], CELL, "%.1f", f.gflops);
+    snprintf(cells[10], CELL, "%.1f", f.percent);
+    ratio_cell(cells[11], f.over_plain);
+    ratio_cell(cells[12], f.baseline_over_ours);
+    snprintf(cells[13], CELL, "%.1e%s", row->max_err, f.exact ? "" : " (!)");
+}
+
+/* ---- text and Markdown ---- */
+
+static void measure_widths(const bench *b, int *widths)
+{
+    char cells[COLUMNS][CELL];
+    for (size_t c = 0; c < COLUMNS; c++) widths[c] = (int)strlen(heads[c]);
+    for (size_t i = 0; i < b->row_count; i++) {
+        if (!b->rows[i].shown) continue;
+        fill_cells(cells, b, &b->rows[i]);
+        for (size_t c = 0; c < COLUMNS; c++)
+            if ((int)strlen(cells[c]) > widths[c]) widths[c] = (int)strlen(cells[c]);
+    }
+}
+
+static void print_line(const int *widths, const char *const *cells, const char *between)
+{
+    for (size_t c = 0; c < COLUMNS; c++)
+        printf("%s%*s", c > 0 ? between : "", is_left(c) ? -widths[c] : widths[c], cells[c]);
+}
+
+static void print_rows(const bench *b, const int *widths, int markdown)
+{
+    for (size_t i = 0; i < b->row_count; i++) {
+        char cells[COLUMNS][CELL];
+        const char *pointers[COLUMNS];
+        if (!b->rows[i].shown) continue;
+        fill_cells(cells, b, &b->rows[i]);
+        for (size_t c = 0; c < COLUMNS; c++) pointers[c] = cells[c];
+        if (markdown) printf("| ");
+        print_line(widths, pointers, markdown ? " | " : "  ");
+        puts(markdown ? " |" : "");
+    }
+}
+
+static void print_head(const bench *b)
+{
+    char machine[256];
+    text_print(stdout, bench_machine(machine, sizeof machine));
+    putchar('\n');
+    print_blas(b);
+    print_limits(b);
+    print_notes(b);
+}
+
+void bench_print_text(const bench *b)
+{
+    int widths[COLUMNS];
+    print_head(b);
+    putchar('\n');
+    measure_widths(b, widths);
+    printf("%s", text_bold());
+    print_line(widths, heads, "  ");
+    printf("%s\n", text_plain());
+    print_rows(b, widths, 0);
+}
+
+void bench_print_markdown(const bench *b)
+{
+    int widths[COLUMNS];
+    puts("```");
+    print_head(b);
+    puts("```\n");
+    measure_widths(b, widths);
+    printf("| ");
+    print_line(widths, heads, " | ");
+    puts(" |");
+    for (size_t c = 0; c < COLUMNS; c++) printf(is_left(c) ? "|---" : "|--:");
+    puts("|");
+    print_rows(b, widths, 1);
+}
+
+/* ---- JSON ---- */
+
+/* Five digits are more than a clock gives. */
+static void json_figure(json *j, const char *key, double value)
+{
+    char buffer[40];
+    if (isnan(value)) {
+        json_null(j, key);
+        return;
+    }
+    snprintf(buffer, sizeof buffer, "%.5g", value);
+    json_real(j, key, strtod(buffer, NULL));
+}
+
+static void json_row(json *j, const bench *b, const bench_row *row)
+{
+    char name[48];
+    const bench_group *g = row->input->group;
+    bench_figures f;
+    bench_figure(&f, b, row);
+    json_object(j, NULL);
+    json_text(j, "scheme", bench_row_name(name, sizeof name, row));
+    json_text(j, "direction", bench_direction_name(row->direction));
+    json_text(j, "isa", row->isa);
+    json_integer(j, "threads", row->threads);
+    json_integer(j, "batch", g->batch);
+    json_integer(j, "heads", g->heads);
+    json_integer(j, "n", g->n);
+    json_integer(j, "d", g->d);
+    json_figure(j, "ms_median", f.ms_median);
+    json_figure(j, "ms_min", f.ms_min);
+    json_figure(j, "useful_gflops", f.gflops);
+    json_figure(j, "pct_fma_peak", f.percent);
+    json_figure(j, "time_over_plain", f.over_plain);
+    json_text(j, "baseline", f.baseline);
+    json_figure(j, "baseline_over_ours", f.baseline_over_ours);
+    json_figure(j, "max_err", row->max_err);
+    json_size(j, "extra_bytes", f.extra_bytes);
+    json_end(j);
+}
+
+void bench_print_json(const bench *b)
+{
+    json j = {.out = stdout};
+    json_array(&j, NULL);
+    for (size_t i = 0; i < b->row_count; i++)
+        if (b->rows[i].shown) json_row(&j, b, &b->rows[i]);
+    json_end(&j);
+}

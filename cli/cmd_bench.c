@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* locus bench: every scheme against the limits of this machine. */
+#include <stddef.h>
+#include <string.h>
+
+#include "bench.h"
+#include "commands.h"
+
+static int verdict(const bench *b)
+{
+    size_t wrong = 0;
+    for (size_t i = 0; i < b->row_count; i++) {
+        bench_figures f;
+        bench_figure(&f, b, &b->rows[i]);
+        wrong += f.exact ? 0 : 1;
+    }
+    if (wrong == 0) return CLI_DONE;
+    return cli_complain("bench", CLI_DIFFERENT, "%zu of %zu lines differ from the oracle", wrong,
+                        b->row_count);
+}
+
+static int print(const bench *b, const bench_values *values)
+{
+    if (values->json)
+        bench_print_json(b);
+    else if (values->markdown)
+        bench_print_markdown(b);
+    else
+        bench_print_text(b);
+    const int code = values->svg != NULL ? bench_write_svg(b, values->svg) : CLI_DONE;
+    return code == CLI_DONE ? verdict(b) : code;
+}
+
+static int bench_command(int argc, char **argv)
+{
+    bench_values values = {.schemes = NULL};
+    bench b;
+    locus_error error = {""};
+    int exit_code = CLI_DONE;
+    if (!cli_parse(&cmd_bench, argc, argv, &values, &exit_code)) return exit_code;
+    memset(&b, 0, sizeof b);
+    exit_code = bench_read_request(&b.request, &values);
+    if (exit_code != CLI_DONE) return exit_code;
+    b.best_isa = locus_isa_pick(NULL);
+    locus_status status = bench_build(&b, &error);
+    if (status == LOCUS_OK) status = bench_run(&b, &error);
+    exit_code = status == LOCUS_OK ? print(&b, &values) : cli_report("bench", status, NULL, &error);
+    bench_free(&b);
+    return exit_code;
+}
+
+static const cli_example bench_examples[] = {
+    {"locus bench", "every scheme, forward and backward, against the limits of this machine"},
+    {"locus bench --scheme t5,shaw --n 384,777 --d 128", "some schemes at other sizes"},
+    {"locus bench --scheme none --causal --padded", "what masks save"},
+    {"locus bench --decode", "one query over 16,384 keys, against reading them"},
+    {"locus bench --full --markdown --svg bench.svg", "everything, for a document; takes long"},
+    {NULL, NULL},
+};
+
+#define FIELD(name) .offset = offsetof(bench_values, name)
+#define NUMBER(most, field) .kind = CLI_INTEGER, .minimum = 1, .maximum = most, FIELD(field)
+
+static const cli_option bench_options[] = {
+    {.name = "scheme",
+     .argument = "LIST",
+     .help = "schemes with commas between; also none+dense, plain with a dense bias",
+     .kind = CLI_SCHEME,
+     FIELD(schemes)},
+    {.name = "n",
+     .argument = "LIST",
+     .help = "sequence lengths (512,2048)",
+     .kind = CLI_LIST,
+     FIELD(n)},
+    {.name = "d", .argument = "LIST", .help = "head dimensions (64)", .kind = CLI_LIST, FIELD(d)},
+    {.name = "direction",
+     .argument = "WHICH",
+     .help = "forward, backward, both (the default), or all: also in one",
+     .kind = CLI_LIST,
+     FIELD(direction)},
+    {.name = "isa",
+     .argument = "LIST",
+     .help = "instruction sets (the best of this CPU)",
+     .kind = CLI_ISA,
+     FIELD(isas)},
+    {.name = "threads",
+     .argument = "LIST",
+     .help = "numbers of threads (1)",
+     .kind = CLI_LIST,
+     FIELD(threads)},
+    {.name = "heads",
+     .argument = "N",
+     .help = "heads (8192 / n, at least 2; 96 where n is at most 128)",
+     NUMBER(1024, heads)},
+    {.name = "batch", .argument = "N", .help = "sequences (1)", NUMBER(1024, batch)},
+    {.name = "causal", .help = "also with a causal mask", .kind = CLI_FLAG, FIELD(causal)},
+    {.name = "padded",
+     .help = "also with the second half of the keys masked",
+     .kind = CLI_FLAG,
+     FIELD(padded)},
+    {.name = "decode",
+     .help = "one query over n keys (16384) that lie in memory, instead",
+     .kind = CLI_FLAG,
+     FIELD(decode)},
+    {.name = "full",
+     .help = "n 64 to 8192, d 64 and 128, every instruction set, 1 and 2 threads",
+     .kind = CLI_FLAG,
+     FIELD(full)},
+    {.name = "rounds",
+     .argument = "N",
+     .help = "rounds over all lines (5, fewer on a slow machine)",
+     NUMBER(BENCH_ROUNDS, rounds)},
+    {.name = "no-baseline", .help = "leave OpenBLAS alone", .kind = CLI_FLAG, FIELD(no_baseline)},
+    {.name = "json", .help = "print JSON", .kind = CLI_FLAG, FIELD(json)},
+    {.name = "markdown", .help = "print a Markdown table", .kind = CLI_FLAG, FIELD(markdown)},
+    {.name = "svg",
+     .argument = "FILE",
+     .help = "also write a chart",
+     .kind = CLI_OUTPUT,
+     FIELD(svg)},
+    {.name = NULL},
+};
+
+const cli_command cmd_bench = {
+    .name = "bench",
+    .summary = "measure every scheme against the limits of this machine",
+    .description =
+        "Measures time, useful GF/s, the share of the peak of multiply-adds that this run itself "
+        "measured, the time as a multiple of plain attention and, where OpenBLAS is installed, as "
+        "a multiple of the same attention built on it (of the faster of two for plain attention). "
+        "Lines are measured in rounds over all of them; a ratio is the median of the ratios within "
+        "a round. One thread is measured in processor time, more in time on the wall. The output "
+        "of sampled queries is compared with the oracle in the same run: exit code 1 where out or "
+        "lse is off by more than 5e-6, or a gradient by more than 2e-5, of the largest value (or "
+        "of 1, if that is larger).",
+    .usage = "[--scheme LIST] [--n LIST] [--d LIST] [--isa LIST] [--threads LIST] [...]",
+    .examples = bench_examples,
+    .options = bench_options,
+    .run = bench_command,
+};

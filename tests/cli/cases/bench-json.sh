@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+# The numbers are the machine's; that they are there, and what is compared with what, is ours.
+. "$SUPPORT/lib.sh"
+need python3
+tiny='--n 9,16 --d 8 --heads 2 --isa generic --no-baseline --json'
+"$LOCUS" bench $tiny --rounds 1 >all.json
+echo "exit $?"
+"$LOCUS" bench $tiny --scheme t5,none --direction all --causal --padded --rounds 2 >some.json
+echo "exit $?"
+"$LOCUS" bench $tiny --scheme none,shaw --decode --rounds 1 --batch 2 --threads 1,2 >decode.json
+echo "exit $?"
+python3 - <<'END'
+import json
+every, some, decode = (json.load(open(n + ".json")) for n in ("all", "some", "decode"))
+keys = ["scheme", "direction", "isa", "threads", "batch", "heads", "n", "d", "ms_median", "ms_min",
+        "useful_gflops", "pct_fma_peak", "time_over_plain", "baseline", "baseline_over_ours",
+        "max_err", "extra_bytes"]
+for row in every + some + decode:
+    assert list(row) == keys, list(row)
+    assert row["isa"] == "generic" and row["d"] == 8 and row["heads"] == 2
+    assert 0 < row["ms_min"] <= row["ms_median"] and row["extra_bytes"] > 0
+    assert row["useful_gflops"] > 0 and row["pct_fma_peak"] > 0 and row["time_over_plain"] > 0
+    assert 0 <= row["max_err"] < 2e-5
+for row in every + some:
+    assert row["baseline"] is None and row["baseline_over_ours"] is None
+names = sorted({row["scheme"] for row in every})
+print(len(every), *names)
+assert len(every) == len(names) * 2 * 2 # lengths, directions
+assert len(some) == 2 * 3 * 2 * 3       # schemes, views, lengths, directions
+for row in every:
+    if row["scheme"] == "none": assert row["time_over_plain"] == 1
+print(sorted({(r["scheme"], r["direction"], r["threads"], r["batch"]) for r in some}))
+print([(r["scheme"], r["direction"], r["threads"], r["batch"], r["n"], r["baseline"]) for r in decode])
+END

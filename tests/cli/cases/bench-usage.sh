@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+. "$SUPPORT/lib.sh"
+try bench --scheme t6
+try bench --scheme nothing-like-it
+try bench --scheme t5,,shaw
+try bench --scheme sinusoidal
+for list in 0 x 64, ,64 64,65537 1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17 99999999999999999999 ""; do
+    try bench --n "$list"
+done
+try bench --d 1025
+try bench --threads 0
+try bench --direction sideways
+try bench --isa sse9
+try bench --isa genric
+try bench --rounds 0
+try bench --rounds 100
+try bench --decode --direction backward
+try bench --decode --scheme none+dense
+try bench --json --markdown
+try bench extra
+LOCUS_ISA=sse9 try bench
