@@ -29,12 +29,14 @@ int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key
         any |= tile->to[i] > tile->from[i];
         tile->whole &= tile->from[i] == 0 && tile->to[i] == tile->columns;
     }
+    tile->key_masked = 0;
     if (!any || !locus_present(&head->in->key_mask)) return any;
     const locus_tensor *mask = &head->in->key_mask;
-    for (int64_t j = 0; j < tile->columns; j++)
-        if (((const uint8_t *)mask->data)[locus_offset(mask, head->b, tile->key + j, 0, 0)] != 0)
-            return 1;
-    return 0;
+    const uint8_t *keys = (const uint8_t *)mask->data + locus_offset(mask, head->b, tile->key, 0, 0);
+    int64_t seen = 0;
+    for (int64_t j = 0; j < tile->columns; j++) seen += keys[j * mask->stride[1]] != 0;
+    tile->key_masked = seen < tile->columns;
+    return seen > 0;
 }
 
 /* ---- the position tile ---- */
@@ -90,8 +92,7 @@ static void add_dense(const locus_head *head, const locus_tile *tile)
         const float *row =
             dense_row(dense, sizeof *row, head->b, head->h, tile->query + i, tile->key);
         float *score = head->worker->score + i * head->geometry->keys;
-        for (int64_t j = 0; j < tile->columns; j++)
-            score[j] = row[j] == -INFINITY ? -INFINITY : score[j] + row[j];
+        head->plan->kernels->add_bias(score, row, tile->columns);
     }
 }
 
@@ -105,7 +106,7 @@ static void hide_masked(const locus_head *head, const locus_tile *tile)
             for (int64_t j = 0; j < tile->columns; j++)
                 if (row[j * mask->stride[3]] == 0) score[j] = -INFINITY;
         }
-        if (locus_present(key_mask)) {
+        if (tile->key_masked) {
             const uint8_t *row =
                 (const uint8_t *)key_mask->data + locus_offset(key_mask, head->b, tile->key, 0, 0);
             for (int64_t j = 0; j < tile->columns; j++)
@@ -151,7 +152,7 @@ static const float *fade_content(const locus_head *head, const locus_rows *rows,
 /* 1 when some pair of the tile is hidden. */
 static int hides_some(const locus_head *head, const locus_tile *tile)
 {
-    return !tile->whole || locus_present(&head->in->mask) || locus_present(&head->in->key_mask);
+    return !tile->whole || tile->key_masked || locus_present(&head->in->mask);
 }
 
 /* The content product of one band of rows, with what can be added on the way: the bias or

@@ -82,6 +82,7 @@ typedef struct locus_tile {
     int64_t query, key; /* row numbers of row 0 and column 0 */
     int64_t delta_00;   /* distance of pair (0, 0)           */
     int whole;          /* causal and window let all pairs through           */
+    int key_masked;     /* key_mask hides some column                        */
     int skips_reset;    /* pairs whose position part was replaced count as not seen */
     int32_t from[MOST_ROWS], to[MOST_ROWS]; /* columns that causal and window let through */
 } locus_tile;

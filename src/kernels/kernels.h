@@ -116,6 +116,10 @@ typedef LOCUS_TURN((*locus_turn_fn));
 #define LOCUS_ADD(name) void name(float *y, const float *x, int64_t columns)
 typedef LOCUS_ADD((*locus_add_fn));
 
+/* y[c] += x[c], and -inf wherever x[c] is, whatever y[c] was. */
+#define LOCUS_ADD_BIAS(name) void name(float *y, const float *x, int64_t columns)
+typedef LOCUS_ADD_BIAS((*locus_add_bias_fn));
+
 /* y[c] *= factor. */
 #define LOCUS_SCALE(name) void name(float *y, float factor, int64_t columns)
 typedef LOCUS_SCALE((*locus_scale_fn));
@@ -135,6 +139,7 @@ typedef struct locus_kernels {
     locus_fold_fn fold;
     locus_turn_fn turn;
     locus_add_fn add;
+    locus_add_bias_fn add_bias;
     locus_scale_fn scale;
 } locus_kernels;
 

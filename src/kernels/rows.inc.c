@@ -8,6 +8,17 @@ static LOCUS_ADD(add)
     for (; c < columns; c++) y[c] += x[c];
 }
 
+static LOCUS_ADD_BIAS(add_bias)
+{
+    const vf masked = v_set1(-INFINITY);
+    int64_t c = 0;
+    for (; c + VL <= columns; c += VL) {
+        const vf bias = v_load(x + c);
+        v_store(y + c, v_add(v_unless_equal(bias, masked, v_load(y + c)), bias));
+    }
+    for (; c < columns; c++) y[c] = x[c] == -INFINITY ? -INFINITY : y[c] + x[c];
+}
+
 static LOCUS_SCALE(scale)
 {
     const vf f = v_set1(factor);

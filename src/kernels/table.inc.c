@@ -17,5 +17,6 @@ const locus_kernels KERNELS_NAME = {
     .fold = fold,
     .turn = turn,
     .add = add,
+    .add_bias = add_bias,
     .scale = scale,
 };

@@ -335,6 +335,17 @@ static void test_rows(const locus_kernels *k)
         memcpy(C, before, sizeof C);
         k->add(C, A, n);
         k->scale(C + 100, 0.5f, n);
+        float biased[80], bias[80];
+        for (int c = 0; c < 80; c++) {
+            biased[c] = c % 5 == 0 ? NAN : A[c];
+            bias[c] = c % 3 == 0 ? -INFINITY : B[c];
+        }
+        k->add_bias(biased, bias, n);
+        for (int c = 0; c < n; c++)
+            CHECK(c % 3 == 0   ? biased[c] == -INFINITY
+                  : c % 5 == 0 ? isnan(biased[c])
+                               : biased[c] == A[c] + B[c],
+                  "add_bias of %d at %d", (int)n, c);
         for (int64_t c = 0; c < 80; c++) {
             CHECK(C[c] == (c < n ? before[c] + A[c] : before[c]), "add of %d at %d", (int)n,
                   (int)c);
