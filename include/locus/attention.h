@@ -34,6 +34,7 @@ typedef struct locus_config {
     uint64_t dropout_seed; /* of Philox4x32-10; see docs/formats.md                      */
     uint32_t threads;      /* 0: what OpenMP offers                                      */
     const char *isa;       /* ceiling: "generic", ...; NULL: the best of this CPU        */
+    const char *path;      /* "tiles" or "rows"; NULL: chosen by the shapes             */
     const locus_allocator *allocator; /* NULL: malloc                                     */
 } locus_config;
 
@@ -60,7 +61,7 @@ typedef struct locus_plan_info {
     double scale;
     uint32_t threads;
     const char *isa;  /* the kernel table in use                */
-    const char *path; /* which way through the kernels it takes */
+    const char *path; /* "tiles": keys packed, many queries; "rows": keys as they lie */
 } locus_plan_info;
 LOCUS_API void locus_plan_describe(const locus_plan *plan, locus_plan_info *info);
 

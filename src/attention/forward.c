@@ -160,6 +160,7 @@ static void attend_chunk(void *context, size_t index, uint32_t worker_number)
         .geometry = &plan->forward,
         .in = call->in,
         .worker = &worker,
+        .unpacked = plan->few_rows,
         .b = bh / H,
         .h = bh % H,
         .kv = bh % H / (H / plan->call.Hk),

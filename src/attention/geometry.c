@@ -2,6 +2,8 @@
 /* The extents of the tiles and the cut of the work: functions of shapes and scheme alone,
  * never of the number of threads, because the order of the sums depends on them. */
 
+#include <string.h>
+
 #include "attention/plan.h"
 
 /* How many pieces to cut each head into, so that one head on many cores still has work
@@ -30,10 +32,14 @@ static locus_geometry geometry(const locus_plan *plan, int64_t rows, int64_t key
     return (locus_geometry){.rows = rows, .keys = keys, .window = window};
 }
 
-void locus_choose_geometry(locus_plan *plan)
+/* Below so many queries the transposition of the keys costs more than it saves. */
+enum { FEW_ROWS = 8 };
+
+void locus_choose_geometry(locus_plan *plan, const char *path)
 {
     const locus_call *call = &plan->call;
     const int64_t heads = call->B * call->H;
+    plan->few_rows = path != NULL ? strcmp(path, "rows") == 0 : call->Tq <= FEW_ROWS;
     plan->forward = geometry(plan, 48, 512);
     plan->backward = geometry(plan, 96, 192);
     plan->forward_chunks = pieces(16, heads, locus_ceil_div(call->Tq, plan->forward.rows));

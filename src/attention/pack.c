@@ -17,7 +17,8 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     const int tables = plan->index != NULL;
     const int by_keys = locus_query_table(plan, &plan->shapes) != NULL;
     const int64_t strips = tables ? locus_strips_floats(plan, g) : 0;
-    w->key_panels = locus_take_floats(arena, locus_panel_floats(Tk, D));
+    w->key_panels = locus_take_floats(
+        arena, plan->few_rows && !backward ? 0 : locus_panel_floats(Tk, D));
     w->value_panels = locus_take_floats(arena, backward ? locus_panel_floats(Tk, Dv) : 0);
     w->place_panels = locus_take_floats(arena, places ? locus_panel_floats(Tk, D) : 0);
     w->key_bad = locus_take(arena, Tk, 1);
@@ -141,7 +142,7 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backw
     for (int64_t first = from; first < to; first += head->geometry->keys) {
         const int64_t count = locus_least(head->geometry->keys, to - first);
         const float *rows = locus_f32(v, head->b, head->kv, first);
-        pack_keys(head, first, count, backward);
+        if (!head->unpacked) pack_keys(head, first, count, backward);
         if (head->plan->hides)
             kernels->bad_rows(w->value_bad + first, rows, v->stride[2], count, Dv);
         else /* every row sees every value */
@@ -243,15 +244,20 @@ locus_block locus_block_of(const float *rows, int64_t row_stride, int64_t count,
     return block;
 }
 
+const float *locus_key_rows(const locus_head *head, const locus_tile *tile, int64_t *stride)
+{
+    const int turns = head->plan->turn_key != NULL;
+    *stride = turns ? head->plan->call.D : head->in->k.stride[2];
+    return turns ? turn_keys(head, tile->key, tile->columns)
+                 : locus_f32(&head->in->k, head->b, head->kv, tile->key);
+}
+
 locus_block locus_key_block(const locus_head *head, const locus_tile *tile, float *room)
 {
-    const int64_t D = head->plan->call.D;
-    const uint8_t *bad = head->worker->key_bad + tile->key;
-    if (head->plan->turn_key == NULL)
-        return locus_block_of(locus_f32(&head->in->k, head->b, head->kv, tile->key),
-                              head->in->k.stride[2], tile->columns, D, bad, room);
-    return locus_block_of(turn_keys(head, tile->key, tile->columns), D, tile->columns, D, bad,
-                          room);
+    int64_t stride;
+    const float *rows = locus_key_rows(head, tile, &stride);
+    return locus_block_of(rows, stride, tile->columns, head->plan->call.D,
+                          head->worker->key_bad + tile->key, room);
 }
 
 locus_block locus_value_block(const locus_head *head, const locus_tile *tile, float *room)

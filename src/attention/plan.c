@@ -31,7 +31,7 @@ locus_status locus_plan_new(locus_plan **out, const locus_config *config,
         locus_plan_free(plan);
         return status;
     }
-    locus_choose_geometry(plan);
+    locus_choose_geometry(plan, config->path);
     *out = plan;
     return LOCUS_OK;
 }
@@ -59,7 +59,7 @@ void locus_plan_describe(const locus_plan *plan, locus_plan_info *info)
         .scale = call->scale,
         .threads = plan->threads,
         .isa = plan->kernels->isa,
-        .path = "tiles",
+        .path = plan->few_rows ? "rows" : "tiles",
     };
     *info = full;
 }

@@ -52,6 +52,7 @@ struct locus_plan {
                            NULL: no gain                              */
     int64_t least_block;
 
+    int few_rows;  /* forward reads keys as they lie: packing does not pay */
     int hides;     /* some pair may be hidden               */
     int has_bias;  /* an additive value by distance         */
     int has_reset; /* the position part of m = 0 or n = 0 is replaced */
@@ -74,8 +75,8 @@ static inline int64_t locus_ceil_div(int64_t a, int64_t b) { return (a + b - 1) 
 static inline int64_t locus_least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t locus_most(int64_t a, int64_t b) { return a > b ? a : b; }
 
-/* Choose the tiles and cut the work. After lowering. */
-void locus_choose_geometry(locus_plan *plan);
+/* Choose the path and the tiles, and cut the work. After lowering. */
+void locus_choose_geometry(locus_plan *plan, const char *path);
 
 locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_error *error);
 void locus_lower_free(locus_plan *plan);

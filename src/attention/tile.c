@@ -29,6 +29,11 @@ int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key
         any |= tile->to[i] > tile->from[i];
         tile->whole &= tile->from[i] == 0 && tile->to[i] == tile->columns;
     }
+    /* Whole panels up to the last column that a row sees. */
+    int64_t end = 0;
+    for (int64_t i = 0; i < tile->rows; i++) end = locus_most(end, tile->to[i]);
+    tile->columns =
+        locus_least(tile->columns, locus_ceil_div(end, LOCUS_PANEL) * LOCUS_PANEL);
     tile->key_masked = 0;
     if (!any || !locus_present(&head->in->key_mask)) return any;
     const locus_tensor *mask = &head->in->key_mask;
@@ -162,7 +167,15 @@ static void score_band(const locus_head *head, const locus_tile *tile, const loc
 {
     const locus_worker *w = head->worker;
     const int64_t D = head->plan->call.D, keys = head->geometry->keys;
-    head->plan->kernels->product(w->score + band->first * keys, keys, content + band->first * D, D,
+    float *score = w->score + band->first * keys;
+    if (head->unpacked) {
+        int64_t stride;
+        const float *rows = locus_key_rows(head, tile, &stride);
+        head->plan->kernels->dots(score, keys, content + band->first * D, D, rows, stride,
+                                  band->rows, D, tile->columns, plus, plus_row);
+        return;
+    }
+    head->plan->kernels->product(score, keys, content + band->first * D, D,
                                  w->key_panels + locus_panel_at(tile->key, D), band->rows, D,
                                  tile->columns, plus, plus_row,
                                  greatest != NULL ? greatest + band->first * LOCUS_LANES : NULL);
@@ -199,7 +212,7 @@ const float *locus_tile_scores(const locus_head *head, const locus_rows *rows,
     const int more = query_table != NULL || places || locus_present(&head->in->bias_dense) ||
                      hides_some(head, tile);
     const float *content = fade_content(head, rows, tile);
-    float *greatest = more ? NULL : w->greatest;
+    float *greatest = more || head->unpacked ? NULL : w->greatest;
     if (key_table != NULL) {
         if (!score_with_table(head, tile, content, key_table, greatest)) greatest = NULL;
     } else {

@@ -66,6 +66,7 @@ typedef struct locus_head {
     const locus_tensors *in;
     locus_worker *worker;
     int64_t b, h, kv;
+    int unpacked;      /* keys are read as they lie */
     const float *bias;               /* by z, readable `window` floats beyond both ends; or NULL */
     struct locus_strips *key_strips; /* products of the query rows with the key table */
 } locus_head;
@@ -123,6 +124,8 @@ static inline int64_t locus_window_width(const locus_tile *tile)
 /* The operands that sums over rows read. */
 locus_block locus_block_of(const float *rows, int64_t row_stride, int64_t count, int64_t width,
                            const uint8_t *bad, float *room);
+/* The tile's keys, turned where they are to be, and their stride. */
+const float *locus_key_rows(const locus_head *head, const locus_tile *tile, int64_t *stride);
 locus_block locus_key_block(const locus_head *head, const locus_tile *tile, float *room);
 locus_block locus_value_block(const locus_head *head, const locus_tile *tile, float *room);
 locus_block locus_place_block(const locus_head *head, const locus_tile *tile, float *room);

@@ -47,6 +47,14 @@ typedef LOCUS_PACK((*locus_pack_fn));
               float *greatest)
 typedef LOCUS_PRODUCT((*locus_product_fn));
 
+/* The same product for few rows, with the right rows as they lie, row_stride apart. The sums
+ * run in lanes: their bits are not those of `product`. */
+#define LOCUS_DOTS(name)                                                                           \
+    void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *right,          \
+              int64_t row_stride, int64_t rows, int64_t inner, int64_t columns,                    \
+              const float *plus, int64_t plus_row)
+typedef LOCUS_DOTS((*locus_dots_fn));
+
 /* C[i][c] = (accumulate ? C[i][c] : 0) + sum_j A[i][j] B[j][c]
  * for i < rows, j < inner, c < columns, j ascending. A is read at
  * A[i * a_row + j * a_column]: both a matrix and its transpose will do. B and C are
@@ -129,6 +137,7 @@ typedef struct locus_kernels {
     uint32_t cpu; /* LOCUS_CPU_ bits it needs */
     locus_pack_fn pack;
     locus_product_fn product;
+    locus_dots_fn dots;
     locus_gemm_fn gemm;
     locus_bad_rows_fn bad_rows;
     locus_softmax_step_fn softmax_step;

@@ -7,6 +7,7 @@ const locus_kernels KERNELS_NAME = {
     .cpu = KERNELS_CPU,
     .pack = pack,
     .product = product,
+    .dots = dots,
     .gemm = gemm,
     .bad_rows = bad_rows,
     .softmax_step = softmax_step,

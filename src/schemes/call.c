@@ -326,6 +326,9 @@ static locus_status check_config(const locus_config *config, locus_error *error)
     if (!(config->dropout >= 0.0 && config->dropout < 1.0))
         return locus_fail(error, LOCUS_ERR_OPTION, "dropout: found %g, expected [0, 1)",
                           config->dropout);
+    if (config->path != NULL && strcmp(config->path, "tiles") != 0 &&
+        strcmp(config->path, "rows") != 0)
+        return locus_fail(error, LOCUS_ERR_OPTION, "path: found another, expected tiles or rows");
     if (config->threads > MAX_THREADS)
         return locus_fail(error, LOCUS_ERR_OPTION, "threads: found %u, expected at most %d",
                           (unsigned)config->threads, MAX_THREADS);

@@ -198,6 +198,7 @@ static void test_row_alone(const test_variant *v)
         test_problem *one =
             test_variant_problem(v, (test_spec){.B = 1, .H = 1, .Tq = 1, .Tk = T, .D = D});
         one->config = all->config;
+        one->config.path = "tiles"; /* one row alone would choose another path */
         one->config.offset_given = 1;
         one->config.query_offset = row;
         one->in[1] = all->in[1];

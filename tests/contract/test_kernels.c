@@ -111,6 +111,11 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
     CHECK(worst <= (double)(inner + 2) * FLT_EPSILON, "%dx%dx%d plus %d: error %g", (int)rows,
           (int)inner, (int)columns, (int)plus_row, worst);
     CHECK(!touched, "%dx%dx%d wrote outside", (int)rows, (int)inner, (int)columns);
+    static float other[ROOM];
+    memcpy(other, before, sizeof other);
+    k->dots(other, c_row, A, a_row, B, b_row, rows, inner, columns, plus, plus_row);
+    for (int64_t at = 0; at < (rows + 1) * c_row; at++)
+        CHECK(fabsf(other[at] - C[at]) <= 1e-4f, "dots differ from the product at %d", (int)at);
     for (int64_t i = 0; columns % 2 && i < rows; i++) {
         float found = -INFINITY, want = -INFINITY;
         for (int l = 0; l < LOCUS_LANES; l++) found = fmaxf(found, greatest[i * LOCUS_LANES + l]);
