@@ -17,8 +17,8 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     const int tables = plan->index != NULL;
     const int by_keys = locus_query_table(plan, &plan->shapes) != NULL;
     const int64_t strips = tables ? locus_strips_floats(plan, g) : 0;
-    w->key_panels = locus_take_floats(
-        arena, plan->few_rows && !backward ? 0 : locus_panel_floats(Tk, D));
+    w->key_panels =
+        locus_take_floats(arena, plan->few_rows && !backward ? 0 : locus_panel_floats(Tk, D));
     w->value_panels = locus_take_floats(arena, backward ? locus_panel_floats(Tk, Dv) : 0);
     w->place_panels = locus_take_floats(arena, places ? locus_panel_floats(Tk, D) : 0);
     w->key_bad = locus_take(arena, Tk, 1);
@@ -42,7 +42,8 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->grad = locus_take_floats(arena, backward ? rows * g->keys : 0);
     w->dropped = locus_take_floats(arena, call->dropout > 0.0 ? rows * g->keys : 0);
     w->places = locus_take_floats(arena, places ? rows * g->keys : 0);
-    const int64_t panels = tables && !backward ? locus_panel_floats(plan->row_count, D) : 0;
+    const int64_t panels =
+        tables && !backward && !plan->few_rows ? locus_panel_floats(plan->row_count, D) : 0;
     for (size_t i = 0; i < (backward ? 4 : 2); i++) w->strips[i] = locus_take_floats(arena, strips);
     w->key_strip =
         locus_take_floats(arena, by_keys ? g->keys * locus_strip_width(plan, g->rows, g->keys) : 0);

@@ -80,7 +80,25 @@ static void roll(locus_strip *strip, int64_t first, int64_t rows)
 
 static int64_t panel_start(int64_t entry) { return entry / LOCUS_PANEL * LOCUS_PANEL; }
 
-/* Columns of the strip up to entry `high`, rolling from `low` on. */
+/* to[r][c] = A_r . entry c, for `count` entries from the pointer on: few rows read them as
+ * they lie, more rows read them packed. */
+static void entry_products(const locus_head *head, float *to, int64_t to_row, const float *A,
+                           int64_t a_row, int64_t rows, const float *entries, int64_t stride,
+                           const float *panels, int64_t count, int64_t width)
+{
+    const locus_kernels *kernels = head->plan->kernels;
+    if (head->unpacked && rows < LOCUS_LANES) {
+        kernels->dots(to, to_row, A, a_row, entries, stride, rows, width, count, NULL, 0);
+        return;
+    }
+    if (panels == NULL) {
+        kernels->pack(head->worker->entry_panels, entries, stride, count, width);
+        panels = head->worker->entry_panels;
+    }
+    kernels->product(to, to_row, A, a_row, panels, rows, width, count, NULL, 0, NULL);
+}
+
+/* Roll the strip to the stretch and compute the columns that are new. */
 static void extend(const locus_head *head, stretch s, const float *A, int64_t a_row, int64_t rows,
                    const locus_tensor *table, const float *panels, int64_t width,
                    locus_strip *strip)
@@ -93,14 +111,10 @@ static void extend(const locus_head *head, stretch s, const float *A, int64_t a_
         const int64_t wanted = panel_start(s.high - strip->end) + LOCUS_PANEL;
         const int64_t count =
             locus_least(locus_least(wanted, MOST_KEYS), plan->row_count - strip->end);
-        const float *packed = head->worker->entry_panels;
-        if (panels != NULL)
-            packed = panels + locus_panel_at(strip->end, width);
-        else
-            plan->kernels->pack(head->worker->entry_panels, entries + strip->end * stride, stride,
-                                count, width);
-        plan->kernels->product(strip->data + (strip->end - strip->first), strip->width, A, a_row,
-                               packed, rows, width, count, NULL, 0, NULL);
+        entry_products(head, strip->data + (strip->end - strip->first), strip->width, A, a_row,
+                       rows, entries + strip->end * stride, stride,
+                       panels != NULL ? panels + locus_panel_at(strip->end, width) : NULL, count,
+                       width);
         strip->end += locus_ceil_div(count, LOCUS_PANEL) * LOCUS_PANEL;
     }
 }

@@ -32,14 +32,19 @@ int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key
     /* Whole panels up to the last column that a row sees. */
     int64_t end = 0;
     for (int64_t i = 0; i < tile->rows; i++) end = locus_most(end, tile->to[i]);
-    tile->columns =
-        locus_least(tile->columns, locus_ceil_div(end, LOCUS_PANEL) * LOCUS_PANEL);
+    tile->columns = locus_least(tile->columns, locus_ceil_div(end, LOCUS_PANEL) * LOCUS_PANEL);
     tile->key_masked = 0;
     if (!any || !locus_present(&head->in->key_mask)) return any;
     const locus_tensor *mask = &head->in->key_mask;
-    const uint8_t *keys = (const uint8_t *)mask->data + locus_offset(mask, head->b, tile->key, 0, 0);
-    int64_t seen = 0;
-    for (int64_t j = 0; j < tile->columns; j++) seen += keys[j * mask->stride[1]] != 0;
+    const uint8_t *keys =
+        (const uint8_t *)mask->data + locus_offset(mask, head->b, tile->key, 0, 0);
+    int64_t seen = 0, past = 0;
+    for (int64_t j = 0; j < tile->columns; j++) {
+        if (keys[j * mask->stride[1]] == 0) continue;
+        seen++;
+        past = j + 1;
+    }
+    tile->columns = locus_least(tile->columns, locus_ceil_div(past, LOCUS_PANEL) * LOCUS_PANEL);
     tile->key_masked = seen < tile->columns;
     return seen > 0;
 }
@@ -109,13 +114,13 @@ static void hide_masked(const locus_head *head, const locus_tile *tile)
         if (locus_present(mask)) {
             const uint8_t *row = dense_row(mask, 1, head->b, head->h, tile->query + i, tile->key);
             for (int64_t j = 0; j < tile->columns; j++)
-                if (row[j * mask->stride[3]] == 0) score[j] = -INFINITY;
+                score[j] = row[j * mask->stride[3]] != 0 ? score[j] : -INFINITY;
         }
         if (tile->key_masked) {
             const uint8_t *row =
                 (const uint8_t *)key_mask->data + locus_offset(key_mask, head->b, tile->key, 0, 0);
             for (int64_t j = 0; j < tile->columns; j++)
-                if (row[j * key_mask->stride[1]] == 0) score[j] = -INFINITY;
+                score[j] = row[j * key_mask->stride[1]] != 0 ? score[j] : -INFINITY;
         }
         for (int64_t j = 0; j < tile->from[i]; j++) score[j] = -INFINITY;
         for (int64_t j = tile->to[i]; j < tile->columns; j++) score[j] = -INFINITY;

@@ -66,7 +66,7 @@ typedef struct locus_head {
     const locus_tensors *in;
     locus_worker *worker;
     int64_t b, h, kv;
-    int unpacked;      /* keys are read as they lie */
+    int unpacked;                    /* keys are read as they lie */
     const float *bias;               /* by z, readable `window` floats beyond both ends; or NULL */
     struct locus_strips *key_strips; /* products of the query rows with the key table */
 } locus_head;

@@ -146,8 +146,8 @@ LOCUS_INLINE void four_dots(float *to, const float *a, const float *right, int64
             sum[k] = v_fma(v_load(a + j), v_load(right + k * row_stride + j), sum[k]);
     if (j < inner)
         for (int k = 0; k < count; k++)
-            sum[k] = v_fma(v_loadn(a + j, inner - j), v_loadn(right + k * row_stride + j, inner - j),
-                           sum[k]);
+            sum[k] = v_fma(v_loadn(a + j, inner - j),
+                           v_loadn(right + k * row_stride + j, inner - j), sum[k]);
     for (int k = 0; k < count; k++) to[k] = v_sum(sum[k]);
 }
 

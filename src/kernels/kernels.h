@@ -51,8 +51,8 @@ typedef LOCUS_PRODUCT((*locus_product_fn));
  * run in lanes: their bits are not those of `product`. */
 #define LOCUS_DOTS(name)                                                                           \
     void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *right,          \
-              int64_t row_stride, int64_t rows, int64_t inner, int64_t columns,                    \
-              const float *plus, int64_t plus_row)
+              int64_t row_stride, int64_t rows, int64_t inner, int64_t columns, const float *plus, \
+              int64_t plus_row)
 typedef LOCUS_DOTS((*locus_dots_fn));
 
 /* C[i][c] = (accumulate ? C[i][c] : 0) + sum_j A[i][j] B[j][c]
