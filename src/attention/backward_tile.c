@@ -297,15 +297,21 @@ static void spread_query_table(const locus_head *head, const locus_tile *tile,
 
 /* ---- bias, places, reset ---- */
 
-/* bias[z] += T[i][j], z = most - delta_00 - i + j */
+/* bias[z] += T[i][j], z = most - delta_00 - i + j: the rows of the tile, each a place further
+ * to the left, in float, then the tile's diagonal sums in double. */
 static void spread_bias(const locus_head *head, const locus_tile *tile, const float *T,
                         const locus_slot *slot)
 {
     const int64_t z_00 = head->plan->call.most - tile->delta_00, keys = head->geometry->keys;
-    for (int64_t i = 0; i < tile->rows; i++) {
-        double *by_z = slot->bias + z_00 - i;
-        for (int64_t j = tile->from[i]; j < tile->to[i]; j++) by_z[j] += (double)T[i * keys + j];
-    }
+    const int64_t last = tile->rows - 1, distances = locus_window_width(tile);
+    float *sums = head->worker->diagonal;
+    memset(sums, 0, (size_t)distances * sizeof *sums);
+    for (int64_t i = 0; i < tile->rows; i++)
+        head->plan->kernels->add(sums + last - i + tile->from[i], T + i * keys + tile->from[i],
+                                 tile->to[i] - tile->from[i]);
+    const int64_t low = locus_most(0, last - z_00);
+    const int64_t high = locus_least(distances, head->plan->span + last - z_00);
+    for (int64_t y = low; y < high; y++) slot->bias[z_00 - last + y] += (double)sums[y];
 }
 
 /* Take the pairs whose position part was replaced out of T, into dcls. */

@@ -67,6 +67,7 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->dcontent = locus_take_floats(arena, backward ? rows * D : 0);
     w->dposition = locus_take_floats(arena, backward && tables ? rows * D : 0);
     w->dplace = locus_take_floats(arena, backward && places ? rows * D : 0);
+    w->diagonal = locus_take_floats(arena, backward && plan->has_bias ? g->window : 0);
 }
 
 void locus_turn_row(const locus_plan *plan, float *row, const float *turn, float direction)

@@ -54,6 +54,7 @@ typedef struct locus_worker {
     uint8_t *content_bad, *position_bad, *place_row_bad, *dout_bad; /* [rows]        */
     float *dout;                          /* [rows][Dv]                              */
     float *dcontent, *dposition, *dplace; /* [rows][D]                               */
+    float *diagonal;                      /* [window] sums by distance               */
 } locus_worker;
 
 void locus_worker_carve(const locus_plan *plan, const locus_geometry *geometry, int backward,
