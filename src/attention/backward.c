@@ -23,6 +23,11 @@ locus_unit locus_unit_at(const locus_plan *plan, int64_t index)
     return unit;
 }
 
+int locus_units_own_keys(const locus_plan *plan)
+{
+    return plan->call.H == plan->call.Hk && plan->backward_splits == 1 && plan->turn_key == NULL;
+}
+
 size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char *base,
                         locus_slot *slot)
 {
@@ -34,8 +39,11 @@ size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char
         float *room_ = locus_take_floats(&arena, (condition) ? (count) : 0);                       \
         slot->field = (condition) ? room_ : NULL;                                                  \
     } while (0)
-    TAKE(k, wanted->k, c->Tk * c->D);
-    TAKE(v, wanted->v, c->Tk * c->Dv);
+    const int shared = !locus_units_own_keys(plan);
+    TAKE(k, wanted->k && shared, c->Tk * c->D);
+    TAKE(v, wanted->v && shared, c->Tk * c->Dv);
+    slot->k_row = c->D;
+    slot->v_row = c->Dv;
     TAKE(key_table, wanted->key_table, plan->row_count * c->D);
     TAKE(query_table, wanted->query_table && !same_table, plan->row_count * c->D);
     TAKE(value_table, wanted->value_table, plan->row_count * c->Dv);
@@ -264,6 +272,13 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
     locus_slot slot;
     memset(base, 0, locus_slot_carve(plan, &call->wanted, base, &slot));
 
+    if (locus_units_own_keys(plan)) {
+        const locus_tensors *g = call->grad;
+        slot.k = call->wanted.k ? locus_f32(&g->k, unit.b, unit.kv, 0) : NULL;
+        slot.v = call->wanted.v ? locus_f32(&g->v, unit.b, unit.kv, 0) : NULL;
+        slot.k_row = g->k.stride[2];
+        slot.v_row = g->v.stride[2];
+    }
     locus_head_pack(&head, 0, plan->call.Tk, 1);
     for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile++)
         backward_rows(call, &head, tile * plan->backward.rows, &slot);

@@ -21,8 +21,9 @@ typedef struct locus_wanted {
 
 /* Partial gradients of one unit; NULL where not wanted. */
 typedef struct locus_slot {
-    float *k;           /* [Tk][D], turned like the keys */
-    float *v;           /* [Tk][Dv]                      */
+    float *k; /* [Tk][D], turned like the keys; rows k_row apart     */
+    float *v; /* [Tk][Dv]; rows v_row apart                          */
+    int64_t k_row, v_row;
     float *key_table;   /* [row_count][D] by entry       */
     float *query_table; /* [row_count][D]; may be the same memory as key_table */
     float *value_table; /* [row_count][Dv]               */
@@ -56,6 +57,9 @@ typedef struct locus_unit {
     int64_t tile_from, tile_to; /* its query tiles */
 } locus_unit;
 locus_unit locus_unit_at(const locus_plan *plan, int64_t index);
+
+/* 1 when every unit owns its rows of dk and dv: then it adds to the gradients themselves. */
+int locus_units_own_keys(const locus_plan *plan);
 
 /* Lay out one slot; returns its bytes. base NULL: measure. */
 size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char *base,

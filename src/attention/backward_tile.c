@@ -137,12 +137,12 @@ static const float *kept_weights(const locus_head *head)
 
 /* to[j] += sum_i T[i][j] from_i */
 static void add_to_keys(const locus_head *head, const locus_tile *tile, const float *T, float *to,
-                        const locus_block *from, int64_t width)
+                        int64_t to_row, const locus_block *from, int64_t width)
 {
-    float *keys = to + tile->key * width;
-    head->plan->kernels->gemm(keys, width, T, 1, head->geometry->keys, from->clean, from->clean_row,
-                              tile->columns, tile->rows, width, 1);
-    locus_patch(head, tile, T, keys, width, locus_by_column(), from, locus_by_row(), width);
+    float *keys = to + tile->key * to_row;
+    head->plan->kernels->gemm(keys, to_row, T, 1, head->geometry->keys, from->clean,
+                              from->clean_row, tile->columns, tile->rows, width, 1);
+    locus_patch(head, tile, T, keys, to_row, locus_by_column(), from, locus_by_row(), width);
 }
 
 /* to[i] += sum_j T[i][j] from_j */
@@ -187,7 +187,7 @@ static void flush_keys(void *context, const locus_head *head, const locus_band *
         locus_entries(head, locus_key_table(head->plan, head->in), w->key_table_bad);
     if (pass->call->wanted.q || pass->call->wanted.w)
         locus_add_entries(head, &entries, strip, band->rows, count, w->dposition + band->first * D,
-                          D);
+                          D, D);
     if (pass->slot->key_table == NULL) return;
     const locus_block position =
         locus_block_of(w->position, D, pass->rows, D, w->position_bad, w->clean[1]);
@@ -210,7 +210,7 @@ static void spread_values(locus_pass *pass, const locus_head *head, const locus_
     if (slot->v == NULL && slot->value_table == NULL) return;
     const locus_block dout = locus_block_of(w->dout, Dv, tile->rows, Dv, w->dout_bad, w->clean[2]);
     const float *weights = kept_weights(head);
-    if (slot->v != NULL) add_to_keys(head, tile, weights, slot->v, &dout, Dv);
+    if (slot->v != NULL) add_to_keys(head, tile, weights, slot->v, slot->v_row, &dout, Dv);
     if (slot->value_table == NULL) return;
     locus_strips_fold(head, tile, weights, &pass->value_fold, flush_values, pass);
     locus_patch(head, tile, weights, slot->value_table, Dv, locus_by_entry(head, tile), &dout,
@@ -248,7 +248,7 @@ static void spread_content(const locus_backward_call *call, const locus_head *he
     if (slot->k == NULL) return;
     const locus_block content = locus_block_of(plan->gain != NULL ? w->faded : w->content, D,
                                                tile->rows, D, w->content_bad, w->clean[1]);
-    add_to_keys(head, tile, w->grad, slot->k, &content, D);
+    add_to_keys(head, tile, w->grad, slot->k, slot->k_row, &content, D);
 }
 
 static void spread_key_table(locus_pass *pass, const locus_head *head, const locus_tile *tile)
@@ -284,9 +284,9 @@ static void spread_query_table(const locus_head *head, const locus_tile *tile,
     const int64_t count = strip.end - strip.first;
     const locus_block entries = locus_entries(head, table, w->query_table_bad);
     if (slot->k != NULL) {
-        float *to = slot->k + tile->key * D;
-        locus_add_entries(head, &entries, &strip, tile->columns, count, to, D);
-        locus_patch(head, tile, w->grad, to, D, locus_by_column(), &entries,
+        float *to = slot->k + tile->key * slot->k_row;
+        locus_add_entries(head, &entries, &strip, tile->columns, count, to, slot->k_row, D);
+        locus_patch(head, tile, w->grad, to, slot->k_row, locus_by_column(), &entries,
                     locus_by_entry(head, tile), D);
     }
     if (slot->query_table == NULL) return;
@@ -350,7 +350,7 @@ static void spread_places(const locus_backward_call *call, const locus_head *hea
     if (slot->pos_k == NULL) return;
     const locus_block place =
         locus_block_of(w->place, D, tile->rows, D, w->place_row_bad, w->clean[1]);
-    add_to_keys(head, &placed, T, slot->pos_k, &place, D);
+    add_to_keys(head, &placed, T, slot->pos_k, D, &place, D);
 }
 
 void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *head,

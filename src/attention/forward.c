@@ -57,7 +57,7 @@ static void flush_values(void *context, const locus_head *head, const locus_band
     const locus_block *entries = context;
     const int64_t Dv = head->plan->call.Dv;
     locus_add_entries(head, entries, strip, band->rows, count, head->worker->out + band->first * Dv,
-                      Dv);
+                      Dv, Dv);
 }
 
 /* out[i] = carry[i] out[i] + sum_j P[i][j] (v_j + RV[row(delta)]); the second part waits in

@@ -288,14 +288,14 @@ locus_block locus_entries(const locus_head *head, const locus_tensor *table, con
 }
 
 void locus_add_entries(const locus_head *head, const locus_block *entries, const locus_strip *strip,
-                       int64_t rows, int64_t count, float *to, int64_t width)
+                       int64_t rows, int64_t count, float *to, int64_t to_row, int64_t width)
 {
     for (int64_t c = 0; c < count;) {
         int64_t end = count; /* of the finite entries from c on */
         if (entries->any_bad)
             for (end = c; end < count && !entries->bad[strip->first + end];) end++;
         if (end > c)
-            head->plan->kernels->gemm(to, width, strip->data + c, strip->width, 1,
+            head->plan->kernels->gemm(to, to_row, strip->data + c, strip->width, 1,
                                       entries->raw + (strip->first + c) * entries->raw_row,
                                       entries->raw_row, rows, end - c, width, 1);
         c = end + 1;

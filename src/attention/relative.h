@@ -87,7 +87,7 @@ locus_strip locus_fold_by_keys(const locus_head *head, const locus_tile *tile, c
 /* to[r] += sum_c columns[r][c] entry_(first + c), over the entries that are finite; bad ones
  * are the business of locus_patch. */
 void locus_add_entries(const locus_head *head, const locus_block *entries, const locus_strip *strip,
-                       int64_t rows, int64_t count, float *to, int64_t width);
+                       int64_t rows, int64_t count, float *to, int64_t to_row, int64_t width);
 
 /* The entries of a table as the operand of a patch; `bad` is found by locus_entries_begin. */
 locus_block locus_entries(const locus_head *head, const locus_tensor *table, const uint8_t *bad);
