@@ -12,6 +12,7 @@ _Static_assert(LOCUS_LANES % VL == 0 && LOCUS_PANEL % (GEMM_VECTORS * VL) == 0,
                "tiles and panels are whole numbers of vectors");
 
 #include "kernels/gemm.inc.c"
+#include "kernels/linear.inc.c"
 #include "kernels/lookup.inc.c"
 #include "kernels/rows.inc.c"
 #include "kernels/softmax.inc.c"

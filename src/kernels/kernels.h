@@ -65,6 +65,46 @@ typedef LOCUS_DOTS((*locus_dots_fn));
               int accumulate)
 typedef LOCUS_GEMM((*locus_gemm_fn));
 
+/* What a linear map does to its finished sums. Infinities give the limits. */
+typedef enum locus_activation {
+    LOCUS_IDENTITY,
+    LOCUS_RELU,      /* max(0, s)                                            */
+    LOCUS_GELU,      /* s (1 + erf(s / sqrt 2)) / 2                          */
+    LOCUS_GELU_TANH, /* s (1 + tanh(sqrt(2 / pi) (s + 0.044715 s^3))) / 2    */
+    LOCUS_SILU,      /* s / (1 + e^-s)                                       */
+} locus_activation;
+
+/* C[i][c] = activation(s) + residual[i][c],
+ * s = (resume ? C[i][c] : bias[c]) + sum_j A[i][j] B[j][c]
+ * for i < rows, j < inner, c < columns. The sum is made of partial sums over
+ * LOCUS_INNER_BLOCK values of j, counted from 0: each is one chain in ascending j that
+ * starts at 0, and they are added to s in ascending order. (A long sum loses fewer bits so, and
+ * the block of B stays in the cache while the rows go by.)
+ * B[j][c] = row_c[first + j] of `panels`, whose rows are `width` wide; or, panels NULL and at
+ * most LOCUS_PANEL columns, b[j * LOCUS_PANEL + c].
+ * C overlaps nothing. `next`: what is likely to be read after this call, for prefetching. */
+#define LOCUS_INNER_BLOCK 128
+typedef struct locus_linear_tile {
+    float *c;
+    int64_t c_row;
+    const float *a; /* A[i][j] at a[i * a_stride + j], transposed at a[i + j * a_stride] */
+    int64_t a_stride;
+    int transposed;
+    const float *panels;
+    int64_t width, first;
+    const float *b;
+    int64_t rows, inner, columns;
+    int resume;
+    const float *bias; /* NULL: 0 */
+    locus_activation activation;
+    const float *residual; /* [rows][columns], rows residual_row apart; NULL: none */
+    int64_t residual_row;
+    const float *next; /* LOCUS_INNER_BLOCK rows of LOCUS_PANEL floats; NULL: not known */
+    int64_t next_row;
+} locus_linear_tile;
+#define LOCUS_LINEAR(name) void name(const locus_linear_tile *t)
+typedef LOCUS_LINEAR((*locus_linear_fn));
+
 /* bad[r] = 1 where row r holds a NaN or an infinity, else 0. Returns 1 if any is. */
 #define LOCUS_BAD_ROWS(name)                                                                       \
     int name(uint8_t *bad, const float *rows, int64_t row_stride, int64_t count, int64_t width)
@@ -139,6 +179,7 @@ typedef struct locus_kernels {
     locus_product_fn product;
     locus_dots_fn dots;
     locus_gemm_fn gemm;
+    locus_linear_fn linear;
     locus_bad_rows_fn bad_rows;
     locus_softmax_step_fn softmax_step;
     locus_softmax_again_fn softmax_again;

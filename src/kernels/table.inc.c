@@ -9,6 +9,7 @@ const locus_kernels KERNELS_NAME = {
     .product = product,
     .dots = dots,
     .gemm = gemm,
+    .linear = linear,
     .bad_rows = bad_rows,
     .softmax_step = softmax_step,
     .softmax_again = softmax_again,

@@ -101,22 +101,26 @@ static void project_content(const locus_layer *layer, const locus_tensors *in,
     const locus_linear to_v = locus_layer_linear(layer, in, SLOT(w_v), SLOT(b_v), workspace);
     const locus_rows q =
         locus_layer_buffer_rows(saved->rows.q, call->B, call->T, width, 0, call->T);
-    locus_linear_forward(&to_q, &q, &x);
+    locus_linear_forward(&to_q, &q, &x, NULL);
 
-    /* Keys and values: the rows of memory, then those of x. */
+    /* Keys and values: the rows of memory, then those of x, by weights packed once. */
     const struct {
-        const locus_linear *linear;
+        locus_linear linear;
         float *buffer;
-    } sides[] = {{&to_k, saved->rows.k}, {&to_v, saved->rows.v}};
+    } sides[] = {{to_k, saved->rows.k}, {to_v, saved->rows.v}};
     for (size_t i = 0; i < 2; i++) {
+        locus_linear linear = sides[i].linear;
+        const locus_packed packed =
+            locus_pack_weight(linear.kernels, linear.weight, workspace, linear.threads);
+        linear.packed = &packed;
         const locus_rows last =
             locus_layer_buffer_rows(sides[i].buffer, call->B, call->Tk, width, call->M, call->T);
-        locus_linear_forward(sides[i].linear, &last, &x);
+        locus_linear_forward(&linear, &last, &x, NULL);
         if (!locus_present(&in->memory)) continue;
         const locus_rows memory = locus_layer_tensor_rows(&in->memory);
         const locus_rows first =
             locus_layer_buffer_rows(sides[i].buffer, call->B, call->Tk, width, 0, call->M);
-        locus_linear_forward(sides[i].linear, &first, &memory);
+        locus_linear_forward(&linear, &first, &memory, NULL);
     }
 }
 
@@ -131,7 +135,7 @@ static void project_tables(const locus_layer *layer, const locus_tensors *in,
         const locus_rows source = locus_layer_source(layer, in, table);
         const locus_rows rows =
             locus_layer_buffer_rows(saved->rows.tables[i], 1, table->rows, width, 0, table->rows);
-        locus_linear_forward(&linear, &rows, &source);
+        locus_linear_forward(&linear, &rows, &source, NULL);
     }
 }
 
@@ -155,7 +159,7 @@ static void project_output(const locus_layer *layer, const locus_tensors *in,
     if (locus_tensor_elements(out) == 0) return;
     if (locus_present(&in->w_o)) {
         const locus_linear linear = locus_layer_linear(layer, in, SLOT(w_o), SLOT(b_o), workspace);
-        locus_linear_forward(&linear, &to, &from);
+        locus_linear_forward(&linear, &to, &from, NULL);
     } else {
         copy_rows(&to, &from, width);
     }

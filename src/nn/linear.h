@@ -2,13 +2,14 @@
 #ifndef LOCUS_NN_LINEAR_H
 #define LOCUS_NN_LINEAR_H
 
-/* Linear layers on batches of rows, forward and backward as twins:
- *     y  = x W^T + b                    W [outputs, inputs], b [outputs]
- *     dx = dy W,  dW = dy^T x,  db = sum of the rows of dy
- * Built on the kernel table's gemm. Inner dimensions are summed in blocks of a fixed
- * length, counted from the first row or column, and every output element belongs to
- * one task: the bits depend neither on the threads nor, in y and dx, on the other rows.
- * NaN and infinities propagate as in the formulas. Nothing is allocated. */
+/* Linear maps on batches of rows, forward and backward as twins:
+ *     y  = activation(x W^T + b) + residual     W [outputs, inputs], b [outputs]
+ *     dx = dz W,  dW = dz^T x,  db = sum of the rows of dz,  z = x W^T + b
+ * Built on the kernel table's `linear`. Inner dimensions are summed in blocks of
+ * LOCUS_INNER_BLOCK, counted from the first row or column, and every output element belongs
+ * to one task: the bits depend neither on the threads nor, in y and dx, on the other rows,
+ * nor on whether W was packed before. NaN propagates as in the formulas. Nothing is
+ * allocated. */
 
 #include <stdint.h>
 
@@ -23,30 +24,53 @@ typedef struct locus_rows {
     int64_t batch_stride, row_stride;
 } locus_rows;
 
+/* W as one kernel table reads it: packed once, then shared by any number of calls and
+ * threads. It is a copy: W may change or go. The memory is the caller's. */
+typedef struct locus_packed {
+    const locus_kernels *kernels;
+    int64_t inputs, outputs;
+    const float *panels;
+} locus_packed;
+
+/* Bytes of memory for it. Returns 0 when the size does not fit, else 1. */
+int locus_packed_bytes(uint64_t *bytes, int64_t inputs, int64_t outputs);
+
+/* Pack weight [outputs, inputs], F32, unit stride along the inputs. `memory` is aligned for
+ * floats and stays in use as long as the handle. */
+locus_packed locus_pack_weight(const locus_kernels *kernels, const locus_tensor *weight,
+                               void *memory, uint32_t threads);
+
 typedef struct locus_linear {
     const locus_kernels *kernels;
     uint32_t threads;
     const locus_tensor *weight; /* [outputs, inputs], F32, unit stride along the inputs    */
+    const locus_packed *packed; /* W of the same kernels, for the forward pass; NULL: it is */
+                                /* packed into the workspace by every call                 */
     const locus_tensor *bias;   /* [outputs]; NULL: none                                   */
-    void *workspace;            /* locus_linear_workspace bytes, aligned for floats        */
+    locus_activation activation;
+    void *workspace; /* locus_linear_workspace bytes, aligned for floats */
 } locus_linear;
 
-/* Bytes of workspace for both passes. Returns 0 when the size does not fit, else 1. */
+/* Bytes of workspace for both passes. Returns 0 when the size does not fit, else 1. The
+ * forward pass of a packed map needs none. */
 int locus_linear_workspace(uint64_t *bytes, int64_t inputs, int64_t outputs, uint32_t threads);
 
-/* y rows of width outputs, x rows of width inputs; y overlaps nothing. */
-void locus_linear_forward(const locus_linear *f, const locus_rows *y, const locus_rows *x);
+/* y rows of width outputs, x rows of width inputs, residual as y or NULL; y overlaps
+ * nothing. With `packed`, weight may be NULL. */
+void locus_linear_forward(const locus_linear *f, const locus_rows *y, const locus_rows *x,
+                          const locus_rows *residual);
 
 /* Where the gradients go. Each may be NULL: it is not computed. The add_ flags add to
  * what is there instead of overwriting it. */
 typedef struct locus_linear_grad {
-    const locus_rows *x;        /* as many rows as dy                                      */
+    const locus_rows *x;        /* as many rows as dz                                      */
     const locus_tensor *weight; /* [outputs, inputs]                                       */
     const locus_tensor *bias;   /* [outputs]                                               */
     int add_x, add_parameters;
 } locus_linear_grad;
 
-void locus_linear_backward(const locus_linear *f, const locus_rows *dy, const locus_rows *x,
+/* dz is the gradient before the activation: dy where there is none. */
+void locus_linear_backward(const locus_linear *f, const locus_rows *dz, const locus_rows *x,
                            const locus_linear_grad *grad);
 
 #endif

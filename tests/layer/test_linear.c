@@ -131,7 +131,7 @@ static void run(setup *s, int add)
                                     .add_x = add,
                                     .add_parameters = add};
     attach(s);
-    locus_linear_forward(&s->f, &s->y.rows, &s->x.rows);
+    locus_linear_forward(&s->f, &s->y.rows, &s->x.rows, NULL);
     locus_linear_backward(&s->f, &s->dy.rows, &s->x.rows, &grad);
 }
 
@@ -210,11 +210,149 @@ static void test_formulas(const locus_kernels *kernels)
         }
 }
 
+/* ---- packed weights, activations, residual ---- */
+
+static double activated(double z, locus_activation activation)
+{
+    switch (activation) {
+    case LOCUS_RELU: return z < 0.0 ? 0.0 : z;
+    case LOCUS_GELU: return 0.5 * z * erfc(-z / sqrt(2.0));
+    case LOCUS_GELU_TANH: return z / (1.0 + exp(-1.5957691216057308 * (z + 0.044715 * z * z * z)));
+    case LOCUS_SILU: return z / (1.0 + exp(-z));
+    case LOCUS_IDENTITY: break;
+    }
+    return z;
+}
+
+/* The weights of a setup, packed into memory of the exact size between guard bytes. */
+typedef struct packed_copy {
+    unsigned char *memory;
+    size_t bytes;
+    locus_packed packed;
+} packed_copy;
+
+static packed_copy pack_setup(const setup *s)
+{
+    packed_copy p = {.memory = NULL};
+    uint64_t bytes = 0;
+    if (!locus_packed_bytes(&bytes, s->in, s->out)) exit(2);
+    p.bytes = (size_t)bytes;
+    p.memory = malloc(p.bytes + 128);
+    if (p.memory == NULL) exit(2);
+    memset(p.memory, 0x7F, p.bytes + 128);
+    p.packed = locus_pack_weight(s->f.kernels, &s->weight, p.memory + 64, s->f.threads);
+    return p;
+}
+
+static void free_packed(packed_copy *p)
+{
+    int intact = 1;
+    for (size_t i = 0; i < 64; i++)
+        intact &= p->memory[i] == 0x7F && p->memory[64 + p->bytes + i] == 0x7F;
+    CHECK(intact, "written beside the packed weights");
+    free(p->memory);
+}
+
+/* y with everything, by packed weights and without the tensor; dy is the residual. */
+static void run_packed(setup *s, const locus_packed *packed, locus_activation activation)
+{
+    attach(s);
+    s->f.weight = NULL;
+    s->f.packed = packed;
+    s->f.activation = activation;
+    locus_linear_forward(&s->f, &s->y.rows, &s->x.rows, &s->dy.rows);
+    s->f.packed = NULL;
+}
+
+static void check_epilogue(const locus_kernels *kernels, int64_t B, int64_t T, int64_t in,
+                           int64_t out, locus_activation activation)
+{
+    setup s = new_setup(kernels, B, T, in, out, PAD, 2);
+    double *y = doubles(B * T * out, NULL, 0);
+    for (int64_t r = 0; r < B * T; r++)
+        for (int64_t o = 0; o < out; o++) {
+            double z = (double)s.b.rows.data[o];
+            for (int64_t i = 0; i < in; i++)
+                z += (double)at(&s.x, r / T, r % T)[i] * (double)at(&s.w, 0, o)[i];
+            y[r * out + o] = activated(z, activation) + (double)at(&s.dy, r / T, r % T)[o];
+        }
+    packed_copy p = pack_setup(&s);
+    run_packed(&s, &p.packed, activation);
+    expect("y", &s.y, y, 2e-6);
+
+    setup plain = new_setup(kernels, B, T, in, out, PAD, 1);
+    attach(&plain);
+    plain.f.activation = activation;
+    locus_linear_forward(&plain.f, &plain.y.rows, &plain.x.rows, &plain.dy.rows);
+    CHECK(memcmp(plain.y.rows.data, s.y.rows.data, s.y.floats * sizeof(float)) == 0,
+          "packed weights give other bits");
+    free_packed(&p);
+    free_setup(&s), free_setup(&plain);
+    free(y);
+}
+
+static void test_epilogues(const locus_kernels *kernels)
+{
+    for (int a = LOCUS_IDENTITY; a <= LOCUS_SILU; a++) {
+        const locus_activation activation = (locus_activation)a;
+        if (check_begin("linear/%s/activation%d/small", kernels->isa, a))
+            for (int64_t n = 0; n < (check_sample() ? 10 : 60); n++)
+                check_epilogue(kernels, 1 + n % 2, 1 + 13 * n % 70, 1 + 29 * n % 70,
+                               1 + 37 * n % 70, activation);
+        if (check_begin("linear/%s/activation%d/large", kernels->isa, a)) {
+            check_epilogue(kernels, 2, 67, 300, 131, activation);
+            check_epilogue(kernels, 1, 140, 1100 + a, 65, activation);
+        }
+    }
+}
+
 /* ---- bits ---- */
 
 static int same_bits(const matrix *a, const matrix *b)
 {
     return memcmp(a->rows.data, b->rows.data, a->floats * sizeof(float)) == 0;
+}
+
+/* One packed copy for all threads and calls. */
+static void test_packed_threads(const locus_kernels *kernels)
+{
+    static const uint32_t threads[] = {2, 3, MOST_THREADS};
+    if (!check_begin("linear/%s/packed/threads", kernels->isa)) return;
+    setup one = new_setup(kernels, 2, 150, 1030, 130, PAD, 1);
+    packed_copy p = pack_setup(&one);
+    run_packed(&one, &p.packed, LOCUS_GELU);
+    for (size_t i = 0; i < 3; i++) {
+        setup many = new_setup(kernels, 2, 150, 1030, 130, PAD, threads[i]);
+        run_packed(&many, &p.packed, LOCUS_GELU);
+        CHECK(same_bits(&one.y, &many.y), "%u threads give other bits than 1",
+              (unsigned)threads[i]);
+        free_setup(&many);
+    }
+    free_packed(&p);
+    free_setup(&one);
+}
+
+/* A row of y is the same alone and in a batch of any size. */
+static void test_packed_rows(const locus_kernels *kernels)
+{
+    static const int64_t counts[] = {1, 2, 5, 6, 7, 131, 132, 133, 269};
+    if (!check_begin("linear/%s/packed/rows", kernels->isa)) return;
+    setup all = new_setup(kernels, 1, 270, 1030, 70, 0, 2);
+    packed_copy p = pack_setup(&all);
+    run_packed(&all, &p.packed, LOCUS_SILU);
+    for (size_t n = 0; n < sizeof counts / sizeof *counts; n++) {
+        const int64_t count = counts[n], first = (270 - count) * (int64_t)n / 9;
+        setup some = new_setup(kernels, 1, count, 1030, 70, 0, 2);
+        memcpy(some.x.rows.data, at(&all.x, 0, first), (size_t)(count * 1030) * sizeof(float));
+        memcpy(some.dy.rows.data, at(&all.dy, 0, first), (size_t)(count * 70) * sizeof(float));
+        run_packed(&some, &p.packed, LOCUS_SILU);
+        CHECK(memcmp(some.y.rows.data, at(&all.y, 0, first),
+                     (size_t)(count * 70) * sizeof(float)) == 0,
+              "%d rows from %d on depend on the others", (int)count, (int)first);
+        free_setup(&some);
+    }
+    free_packed(&p);
+    free_setup(&all);
 }
 
 static void test_threads(const locus_kernels *kernels)
@@ -284,6 +422,8 @@ static void test_sizes(void)
     uint64_t bytes = 7;
     CHECK(!locus_linear_workspace(&bytes, INT64_MAX / 2, INT64_MAX / 2, 1) && bytes == 7,
           "a size that does not fit was accepted");
+    CHECK(!locus_packed_bytes(&bytes, INT64_MAX / 2, INT64_MAX / 2) && bytes == 7,
+          "a size that does not fit was accepted");
     CHECK(locus_linear_workspace(&bytes, 0, 0, 1), "empty sizes were refused");
 }
 
@@ -297,7 +437,10 @@ int main(int argc, char **argv)
             continue;
         }
         test_formulas(kernels);
+        test_epilogues(kernels);
         test_threads(kernels);
+        test_packed_threads(kernels);
+        test_packed_rows(kernels);
         test_rows(kernels);
         test_nan(kernels);
     }

@@ -28,7 +28,13 @@ static inline vf v_set1(float a) { return _mm512_set1_ps(a); }
 static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 static inline vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
 static inline vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
+static inline vf v_div(vf a, vf b) { return _mm512_div_ps(a, b); }
 static inline vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
+
+/* Bring the line of p into the first cache, or the second. Macros: gcc 12 takes a function
+ * that does nothing else for pure and drops the call. */
+#define v_prefetch(p) _mm_prefetch((const char *)(p), _MM_HINT_T0)
+#define v_prefetch_far(p) _mm_prefetch((const char *)(p), _MM_HINT_T1)
 
 /* a > b ? a : b, so b where one of the two is NaN. */
 static inline vf v_max(vf a, vf b) { return _mm512_max_ps(a, b); }

@@ -34,7 +34,13 @@ static inline vf v_set1(float a) { return (vf){a, a, a, a}; }
 static inline vf v_add(vf a, vf b) { return a + b; }
 static inline vf v_sub(vf a, vf b) { return a - b; }
 static inline vf v_mul(vf a, vf b) { return a * b; }
+static inline vf v_div(vf a, vf b) { return a / b; }
 static inline vf v_fma(vf a, vf b, vf c) { return a * b + c; }
+
+/* Bring the line of p into the first cache, or the second. Macros: gcc 12 takes a function
+ * that does nothing else for pure and drops the call. */
+#define v_prefetch(p) __builtin_prefetch(p, 0, 3)
+#define v_prefetch_far(p) __builtin_prefetch(p, 0, 2)
 
 /* a > b ? a : b, so b where one of the two is NaN. */
 static inline vf v_max(vf a, vf b)

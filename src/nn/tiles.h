@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_NN_TILES_H
+#define LOCUS_NN_TILES_H
+
+/* How linear maps are cut into tasks. None of this shows in the bits. */
+
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "nn/linear.h"
+
+/* Rows of a task, and the inputs of a round: the x of a task stays in the second cache while
+ * the panels go by, and the rows are enough to make reading a panel cheap. Multiples of the
+ * rows of every register tile and of LOCUS_INNER_BLOCK. */
+enum { TASK_ROWS = 132, ROUND_INPUTS = 8 * LOCUS_INNER_BLOCK };
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+
+static inline int64_t blocks_of(int64_t extent, int64_t block)
+{
+    return (extent + block - 1) / block;
+}
+
+/* The first address from `memory` on where a cache line starts. */
+static inline float *line_start(void *memory)
+{
+    return (float *)(((uintptr_t)memory + LOCUS_ALIGNMENT - 1) / LOCUS_ALIGNMENT * LOCUS_ALIGNMENT);
+}
+
+/* Rows that follow one another without a gap are one batch: better tiles. */
+static inline int is_one_batch(const locus_rows *r)
+{
+    return r->batch_stride == r->rows * r->row_stride || r->batches == 1;
+}
+
+static inline locus_rows as_one_batch(const locus_rows *r)
+{
+    locus_rows one = *r;
+    one.rows = r->batches * r->rows;
+    one.batches = 1;
+    return one;
+}
+
+static inline float *row_at(const locus_rows *r, int64_t batch, int64_t row)
+{
+    return r->data + batch * r->batch_stride + row * r->row_stride;
+}
+
+/* y or dx = x or dz times a matrix, by tasks (batch, block of rows, panel of columns). The
+ * panels vary fastest: a task's rows are in the cache when the next one begins. */
+typedef struct locus_product {
+    const locus_linear *f;
+    locus_rows to, from, residual; /* residual.data NULL: none */
+    int64_t inner, columns;        /* widths of `from` and `to` */
+    int64_t task_rows, row_blocks, panels;
+    const float *packed; /* forward: panels, and the inputs of this round */
+    int64_t first, past;
+    int add; /* backward */
+} locus_product;
+
+static inline locus_product new_product(const locus_linear *f, const locus_rows *to,
+                                        int64_t columns, const locus_rows *from, int64_t inner,
+                                        const locus_rows *residual, int64_t task_rows)
+{
+    locus_product p = {.f = f, .to = *to, .from = *from, .inner = inner, .columns = columns};
+    if (residual != NULL) p.residual = *residual;
+    if (is_one_batch(to) && is_one_batch(from) && (residual == NULL || is_one_batch(residual))) {
+        p.to = as_one_batch(to);
+        p.from = as_one_batch(from);
+        if (residual != NULL) p.residual = as_one_batch(residual);
+    }
+    p.task_rows = task_rows;
+    p.row_blocks = blocks_of(p.to.rows, task_rows);
+    p.panels = blocks_of(columns, LOCUS_PANEL);
+    return p;
+}
+
+static inline void run_product(locus_product *p, locus_task task)
+{
+    const int64_t tasks = p->to.batches * p->row_blocks * p->panels;
+    locus_parallel_for(p->f->threads, (size_t)tasks, task, p);
+}
+
+/* The tile of task `index`: all but B and what becomes of the sums. */
+static inline locus_linear_tile tile_of(const locus_product *p, size_t index, int64_t *column)
+{
+    const int64_t rows_at = (int64_t)index / p->panels;
+    const int64_t batch = rows_at / p->row_blocks, row = rows_at % p->row_blocks * p->task_rows;
+    *column = (int64_t)index % p->panels * LOCUS_PANEL;
+    return (locus_linear_tile){
+        .c = row_at(&p->to, batch, row) + *column,
+        .c_row = p->to.row_stride,
+        .a = row_at(&p->from, batch, row),
+        .a_stride = p->from.row_stride,
+        .rows = least(p->task_rows, p->to.rows - row),
+        .inner = p->inner,
+        .columns = least(LOCUS_PANEL, p->columns - *column),
+        .residual = p->residual.data != NULL ? row_at(&p->residual, batch, row) + *column : NULL,
+        .residual_row = p->residual.row_stride,
+    };
+}
+
+#endif
