@@ -37,19 +37,17 @@ LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t 
             for (int v = 0; v < vectors; v++) sum[i][v] = v_fma(a, b[v], sum[i][v]);
         }
     }
-    for (int i = 0; i < rows; i++)
+    for (int i = 0; i < rows; i++) {
+        float *most = greatest != NULL ? greatest + i * LOCUS_LANES : NULL;
+        vf top = most != NULL && tail == 0 ? v_load(most) : v_set1(0.0f);
         for (int v = 0; v < vectors; v++) {
             if (plus != NULL)
                 sum[i][v] = v_add(sum[i][v], load_some(plus + i * plus_row + v * VL, tail));
             store_some(C + i * c_row + v * VL, sum[i][v], tail);
+            top = v_max(sum[i][v], top);
         }
-    for (int i = 0; greatest != NULL && i < rows; i++) {
-        float *most = greatest + i * LOCUS_LANES;
-        if (tail == 0) {
-            vf top = v_load(most);
-            for (int v = 0; v < vectors; v++) top = v_max(sum[i][v], top);
-            v_store(most, top);
-        }
+        if (most == NULL) continue;
+        if (tail == 0) v_store(most, top);
         for (int64_t c = 0; c < tail; c++)
             if (C[i * c_row + c] > most[0]) most[0] = C[i * c_row + c];
     }

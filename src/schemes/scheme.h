@@ -129,6 +129,28 @@ void locus_t5_bias_grad(const locus_call *call, const locus_tensors *in, int64_t
 #define LOCUS_OPTION_END {.name = NULL}
 #define LOCUS_TENSOR_END {.name = NULL}
 #define LOCUS_PROJECTION_END {.table = LOCUS_NO_TENSOR}
+/* T5's rule, for T5 itself and for TUPE beside its optional bias. */
+#define LOCUS_BUCKET_OPTIONS(beside)                                                               \
+    {                                                                                              \
+        .name = "buckets",                                                                         \
+        .help = "rows of the bias table; even when bidirectional",                                 \
+        .kind = LOCUS_OPTION_INTEGER, .levels = LOCUS_BOTH, .with = (beside),                      \
+        .minimum = 2, .maximum = 65536, .preset = 32, .offset = offsetof(locus_options, buckets),  \
+    },                                                                                             \
+    {                                                                                              \
+        .name = "max_distance",                                                                    \
+        .help = "distances from here on share the last bucket",                                    \
+        .kind = LOCUS_OPTION_INTEGER, .levels = LOCUS_BOTH, .with = (beside),                      \
+        .minimum = 1, .maximum = 1 << 20, .preset = 128,                                           \
+        .offset = offsetof(locus_options, max_distance),                                           \
+    },                                                                                             \
+    {                                                                                              \
+        .name = "bidirectional",                                                                   \
+        .help = "1: keys after the query have buckets of their own; 0: they share bucket 0",       \
+        .kind = LOCUS_OPTION_INTEGER, .levels = LOCUS_BOTH, .with = (beside),                      \
+        .minimum = 0, .maximum = 1, .preset = 1,                                                   \
+        .offset = offsetof(locus_options, bidirectional),                                          \
+    }
 /* clang-format on */
 #define LOCUS_BOTH (LOCUS_ATTEND | LOCUS_LAYER)
 #define LOCUS_NO_TABLES                                                                            \

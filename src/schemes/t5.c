@@ -71,38 +71,7 @@ static double scale_one(const locus_call *call, const locus_tensors *shapes)
     return 1.0;
 }
 
-static const locus_option_info options[] = {
-    {
-        .name = "buckets",
-        .help = "rows of the bias table; even when bidirectional",
-        .kind = LOCUS_OPTION_INTEGER,
-        .levels = LOCUS_BOTH,
-        .minimum = 2,
-        .maximum = 65536,
-        .preset = 32,
-        .offset = offsetof(locus_options, buckets),
-    },
-    {
-        .name = "max_distance",
-        .help = "distances from here on share the last bucket",
-        .kind = LOCUS_OPTION_INTEGER,
-        .levels = LOCUS_BOTH,
-        .minimum = 1,
-        .maximum = 1 << 20,
-        .preset = 128,
-        .offset = offsetof(locus_options, max_distance),
-    },
-    {
-        .name = "bidirectional",
-        .help = "1: keys after the query have buckets of their own; 0: they share bucket 0",
-        .kind = LOCUS_OPTION_INTEGER,
-        .levels = LOCUS_BOTH,
-        .maximum = 1,
-        .preset = 1,
-        .offset = offsetof(locus_options, bidirectional),
-    },
-    LOCUS_OPTION_END,
-};
+static const locus_option_info options[] = {LOCUS_BUCKET_OPTIONS(NULL), LOCUS_OPTION_END};
 static const locus_tensor_info tensors[] = {
     {
         .name = "bias",

@@ -55,41 +55,7 @@ static locus_status check(locus_call *call, const locus_tensors *shapes, locus_e
                       error);
 }
 
-static const locus_option_info options[] = {
-    {
-        .name = "buckets",
-        .help = "rows of the bias table; even when bidirectional",
-        .kind = LOCUS_OPTION_INTEGER,
-        .levels = LOCUS_BOTH,
-        .with = "bias",
-        .minimum = 2,
-        .maximum = 65536,
-        .preset = 32,
-        .offset = offsetof(locus_options, buckets),
-    },
-    {
-        .name = "max_distance",
-        .help = "distances from here on share the last bucket",
-        .kind = LOCUS_OPTION_INTEGER,
-        .levels = LOCUS_BOTH,
-        .with = "bias",
-        .minimum = 1,
-        .maximum = 1 << 20,
-        .preset = 128,
-        .offset = offsetof(locus_options, max_distance),
-    },
-    {
-        .name = "bidirectional",
-        .help = "1: keys after the query have buckets of their own",
-        .kind = LOCUS_OPTION_INTEGER,
-        .levels = LOCUS_BOTH,
-        .with = "bias",
-        .maximum = 1,
-        .preset = 1,
-        .offset = offsetof(locus_options, bidirectional),
-    },
-    LOCUS_OPTION_END,
-};
+static const locus_option_info options[] = {LOCUS_BUCKET_OPTIONS("bias"), LOCUS_OPTION_END};
 static const locus_tensor_info tensors[] = {
     {
         .name = "pos_q",
