@@ -61,7 +61,6 @@ struct locus_plan {
     locus_geometry forward, backward;
     int64_t forward_chunks;  /* query chunks per head, forward            */
     int64_t backward_splits; /* query splits per head, backward           */
-    int64_t slots;           /* partial-gradient buffers                  */
 };
 
 /* The number of the gain block that `position` lies in (also below zero). */

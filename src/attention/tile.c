@@ -8,45 +8,70 @@
 #include "core/random.h"
 #include "core/tensor.h"
 
-int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key_tile,
-                     locus_tile *tile)
+/* Which columns causal and window let through, row by row. Returns the end of the last. */
+static int64_t find_columns(const locus_head *head, locus_tile *tile)
 {
     const locus_call *call = &head->plan->call;
-    tile->rows = rows->count;
-    tile->query = rows->first;
-    tile->key = key_tile * head->geometry->keys;
-    tile->columns = locus_least(head->geometry->keys, call->Tk - tile->key);
-    tile->delta_00 = rows->position - tile->key;
-    tile->skips_reset = 0;
-    tile->whole = 1;
-    int any = 0;
+    int64_t end = 0;
     for (int64_t i = 0; i < tile->rows; i++) {
         /* least <= delta_00 + i - j <= most */
         const int64_t from = locus_most(0, tile->delta_00 + i - call->most);
         const int64_t to = locus_least(tile->columns, tile->delta_00 + i - call->least + 1);
         tile->from[i] = (int32_t)locus_least(from, tile->columns);
         tile->to[i] = (int32_t)locus_most(to, tile->from[i]);
-        any |= tile->to[i] > tile->from[i];
-        tile->whole &= tile->from[i] == 0 && tile->to[i] == tile->columns;
+        if (to > from) end = locus_most(end, to);
     }
-    /* Whole panels up to the last column that a row sees. */
-    int64_t end = 0;
-    for (int64_t i = 0; i < tile->rows; i++) end = locus_most(end, tile->to[i]);
-    tile->columns = locus_least(tile->columns, locus_ceil_div(end, LOCUS_PANEL) * LOCUS_PANEL);
-    tile->key_masked = 0;
-    if (!any || !locus_present(&head->in->key_mask)) return any;
+    return end;
+}
+
+/* How many of the first `end` columns key_mask lets through. Returns the end of the last. */
+static int64_t find_keys(const locus_head *head, const locus_tile *tile, int64_t end, int64_t *seen)
+{
     const locus_tensor *mask = &head->in->key_mask;
     const uint8_t *keys =
         (const uint8_t *)mask->data + locus_offset(mask, head->b, tile->key, 0, 0);
-    int64_t seen = 0, past = 0;
-    for (int64_t j = 0; j < tile->columns; j++) {
+    int64_t past = 0;
+    *seen = 0;
+    for (int64_t j = 0; j < end; j++) {
         if (keys[j * mask->stride[1]] == 0) continue;
-        seen++;
+        (*seen)++;
         past = j + 1;
     }
-    tile->columns = locus_least(tile->columns, locus_ceil_div(past, LOCUS_PANEL) * LOCUS_PANEL);
-    tile->key_masked = seen < tile->columns;
-    return seen > 0;
+    return past;
+}
+
+/* Let the tile end with the panel of its last column that is seen. */
+static void cut_columns(locus_tile *tile, int64_t end)
+{
+    tile->columns = locus_least(tile->columns, locus_ceil_div(end, LOCUS_PANEL) * LOCUS_PANEL);
+    tile->whole = 1;
+    for (int64_t i = 0; i < tile->rows; i++) {
+        tile->from[i] = (int32_t)locus_least(tile->from[i], tile->columns);
+        tile->to[i] = (int32_t)locus_least(tile->to[i], tile->columns);
+        tile->whole &= tile->from[i] == 0 && tile->to[i] == tile->columns;
+    }
+}
+
+int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key_tile,
+                     locus_tile *tile)
+{
+    tile->rows = rows->count;
+    tile->query = rows->first;
+    tile->key = key_tile * head->geometry->keys;
+    tile->columns = locus_least(head->geometry->keys, head->plan->call.Tk - tile->key);
+    tile->delta_00 = rows->position - tile->key;
+    tile->skips_reset = 0;
+    tile->key_masked = 0;
+    int64_t end = find_columns(head, tile);
+    if (end > 0 && locus_present(&head->in->key_mask)) {
+        int64_t seen;
+        end = find_keys(head, tile, end, &seen);
+        cut_columns(tile, end);
+        tile->key_masked = seen < tile->columns;
+        return end > 0;
+    }
+    cut_columns(tile, end);
+    return end > 0;
 }
 
 /* ---- the position tile ---- */
