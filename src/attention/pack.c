@@ -127,9 +127,10 @@ static void prepare_tables(const locus_head *head, int backward)
     if (value_table != NULL)
         locus_entries_begin(head, value_table, head->plan->call.Dv, w->value_table_bad);
     if (key_table != NULL && w->key_table_panels != NULL)
-        locus_entries_pack(head, key_table, D, w->key_table_panels);
+        locus_entries_pack(head, key_table, D, 1.0f, w->key_table_panels);
     if (query_table != NULL && w->query_table_panels != NULL)
-        locus_entries_pack(head, query_table, D, w->query_table_panels);
+        locus_entries_pack(head, query_table, D, (float)head->plan->call.scale,
+                           w->query_table_panels);
     if (backward && key_table != NULL) locus_entries_begin(head, key_table, D, w->key_table_bad);
     if (backward && query_table != NULL)
         locus_entries_begin(head, query_table, D, w->query_table_bad);

@@ -80,19 +80,23 @@ static void roll(locus_strip *strip, int64_t first, int64_t rows)
 
 static int64_t panel_start(int64_t entry) { return entry / LOCUS_PANEL * LOCUS_PANEL; }
 
-/* to[r][c] = A_r . entry c, for `count` entries from the pointer on: few rows read them as
- * they lie, more rows read them packed. */
+/* to[r][c] = factor A_r . entry c, for `count` entries from the pointer on: few rows read them
+ * as they lie, more rows read them packed. Panels that are given carry the factor. */
 static void entry_products(const locus_head *head, float *to, int64_t to_row, const float *A,
                            int64_t a_row, int64_t rows, const float *entries, int64_t stride,
-                           const float *panels, int64_t count, int64_t width)
+                           const float *panels, float factor, int64_t count, int64_t width)
 {
     const locus_kernels *kernels = head->plan->kernels;
     if (head->unpacked && rows < LOCUS_LANES) {
         kernels->dots(to, to_row, A, a_row, entries, stride, rows, width, count, NULL, 0);
+        for (int64_t r = 0; factor != 1.0f && r < rows; r++)
+            kernels->scale(to + r * to_row, factor, count);
         return;
     }
     if (panels == NULL) {
         kernels->pack(head->worker->entry_panels, entries, stride, count, width);
+        if (factor != 1.0f)
+            kernels->scale(head->worker->entry_panels, factor, locus_panel_floats(count, width));
         panels = head->worker->entry_panels;
     }
     kernels->product(to, to_row, A, a_row, panels, rows, width, count, NULL, 0, NULL);
@@ -100,7 +104,7 @@ static void entry_products(const locus_head *head, float *to, int64_t to_row, co
 
 /* Roll the strip to the stretch and compute the columns that are new. */
 static void extend(const locus_head *head, stretch s, const float *A, int64_t a_row, int64_t rows,
-                   const locus_tensor *table, const float *panels, int64_t width,
+                   const locus_tensor *table, const float *panels, float factor, int64_t width,
                    locus_strip *strip)
 {
     const locus_plan *plan = head->plan;
@@ -113,8 +117,8 @@ static void extend(const locus_head *head, stretch s, const float *A, int64_t a_
             locus_least(locus_least(wanted, MOST_KEYS), plan->row_count - strip->end);
         entry_products(head, strip->data + (strip->end - strip->first), strip->width, A, a_row,
                        rows, entries + strip->end * stride, stride,
-                       panels != NULL ? panels + locus_panel_at(strip->end, width) : NULL, count,
-                       width);
+                       panels != NULL ? panels + locus_panel_at(strip->end, width) : NULL, factor,
+                       count, width);
         strip->end += locus_ceil_div(count, LOCUS_PANEL) * LOCUS_PANEL;
     }
 }
@@ -126,7 +130,7 @@ void locus_strips_products(const locus_head *head, const locus_tile *tile, const
     for (int64_t b = 0; b < locus_bands(tile); b++) {
         const locus_band band = locus_band_at(tile, b);
         extend(head, band_stretch(head->plan, &band), A + band.first * width, width, band.rows,
-               table, panels, width, &strips->band[b]);
+               table, panels, 1.0f, width, &strips->band[b]);
     }
 }
 
@@ -166,10 +170,7 @@ void locus_add_by_keys(const locus_head *head, const locus_tile *tile, const loc
     const stretch s = stretch_of(plan, tile->delta_00, tile->rows, tile->columns);
     locus_strip strip = locus_key_strip(head, head->worker->key_strip);
     extend(head, s, locus_f32(k, head->b, head->kv, tile->key), k->stride[2], tile->columns, table,
-           head->worker->query_table_panels, D, &strip);
-    for (int64_t j = 0; j < tile->columns; j++)
-        plan->kernels->scale(strip.data + j * strip.width + (s.low - strip.first),
-                             (float)plan->call.scale, s.high - s.low + 1);
+           head->worker->query_table_panels, (float)plan->call.scale, D, &strip);
     if (plan->table_steps) {
         plan->kernels->lookup_columns(T, keys, strip.data, strip.width, (int32_t)strip.first,
                                       s.origin, tile->rows, tile->columns);
@@ -271,11 +272,14 @@ void locus_entries_begin(const locus_head *head, const locus_tensor *table, int6
 }
 
 void locus_entries_pack(const locus_head *head, const locus_tensor *table, int64_t width,
-                        float *panels)
+                        float factor, float *panels)
 {
     int64_t stride;
     const float *entries = locus_table_entries(head->plan, table, head->h, &stride);
     head->plan->kernels->pack(panels, entries, stride, head->plan->row_count, width);
+    if (factor != 1.0f)
+        head->plan->kernels->scale(panels, factor,
+                                   locus_panel_floats(head->plan->row_count, width));
 }
 
 locus_block locus_entries(const locus_head *head, const locus_tensor *table, const uint8_t *bad)

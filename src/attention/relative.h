@@ -94,9 +94,9 @@ locus_block locus_entries(const locus_head *head, const locus_tensor *table, con
 void locus_entries_begin(const locus_head *head, const locus_tensor *table, int64_t width,
                          uint8_t *bad);
 
-/* Pack a whole table. */
+/* Pack a whole table, times a factor. */
 void locus_entries_pack(const locus_head *head, const locus_tensor *table, int64_t width,
-                        float *panels);
+                        float factor, float *panels);
 
 /* Pairs by their entry, for locus_patch. */
 locus_pair_view locus_by_entry(const locus_head *head, const locus_tile *tile);

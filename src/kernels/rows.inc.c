@@ -60,18 +60,39 @@ LOCUS_INLINE void turn_pair(float *x, float *y, float cosine, float sine)
     *y = *y * cosine + old * sine;
 }
 
-static LOCUS_TURN(turn)
+static inline void turn_halves(float *row, const float *turn, int64_t pairs, float direction)
 {
     const vf sign = v_set1(direction);
     int64_t t = 0;
-    for (; !interleaved && t + VL <= pairs; t += VL) {
+    for (; t + VL <= pairs; t += VL) {
         const vf x = v_load(row + t), y = v_load(row + pairs + t), cosine = v_load(turn + t);
         const vf sine = v_mul(v_load(turn + pairs + t), sign);
         v_store(row + t, v_sub(v_mul(x, cosine), v_mul(y, sine)));
         v_store(row + pairs + t, v_add(v_mul(y, cosine), v_mul(x, sine)));
     }
-    for (; !interleaved && t < pairs; t++)
+    for (; t < pairs; t++)
         turn_pair(row + t, row + pairs + t, turn[t], turn[pairs + t] * direction);
+}
+
+/* Neighbours trade places: x cos + (the other one) (-sin, +sin). */
+static inline void turn_neighbours(float *row, const float *turn, int64_t pairs, float direction)
+{
+    float alternating[VL];
+    for (int k = 0; k < VL; k++) alternating[k] = k % 2 == 0 ? -direction : direction;
+    const vf sign = v_load(alternating);
+    int64_t t = 0;
+    for (; t + VL / 2 <= pairs; t += VL / 2) {
+        const vf x = v_load(row + 2 * t), sine = v_mul(v_twice(turn + pairs + t), sign);
+        v_store(row + 2 * t, v_add(v_mul(x, v_twice(turn + t)), v_mul(v_swap_pairs(x), sine)));
+    }
     for (; t < pairs; t++)
         turn_pair(row + 2 * t, row + 2 * t + 1, turn[t], turn[pairs + t] * direction);
+}
+
+static LOCUS_TURN(turn)
+{
+    if (interleaved)
+        turn_neighbours(row, turn, pairs, direction);
+    else
+        turn_halves(row, turn, pairs, direction);
 }

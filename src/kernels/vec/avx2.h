@@ -109,3 +109,13 @@ static inline vf v_permute(const float *table, const int32_t *index, int32_t ris
                                            _mm256_set1_epi32(index[0]));
     return _mm256_permutevar8x32_ps(v_loadn(table, rise + 1), place);
 }
+
+/* (p0, p0, p1, p1, ...), VL / 2 floats read. */
+static inline vf v_twice(const float *p)
+{
+    const __m256i place = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
+    return _mm256_permutevar8x32_ps(_mm256_castps128_ps256(_mm_loadu_ps(p)), place);
+}
+
+/* (x1, x0, x3, x2, ...) */
+static inline vf v_swap_pairs(vf x) { return _mm256_permute_ps(x, 0xB1); }

@@ -94,3 +94,13 @@ static inline vf v_permute(const float *table, const int32_t *index, int32_t ris
     const __m512i place = _mm512_sub_epi32(_mm512_loadu_si512(index), _mm512_set1_epi32(index[0]));
     return _mm512_permutexvar_ps(place, v_loadn(table, rise + 1));
 }
+
+/* (p0, p0, p1, p1, ...), VL / 2 floats read. */
+static inline vf v_twice(const float *p)
+{
+    const __m512i place = _mm512_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7);
+    return _mm512_permutexvar_ps(place, _mm512_castps256_ps512(_mm256_loadu_ps(p)));
+}
+
+/* (x1, x0, x3, x2, ...) */
+static inline vf v_swap_pairs(vf x) { return _mm512_permute_ps(x, 0xB1); }

@@ -96,3 +96,9 @@ static inline vf v_permute(const float *table, const int32_t *index, int32_t ris
     for (int k = 0; k < VL; k++) x[k] = table[index[k] - index[0]];
     return x;
 }
+
+/* (p0, p0, p1, p1, ...), VL / 2 floats read. */
+static inline vf v_twice(const float *p) { return (vf){p[0], p[0], p[1], p[1]}; }
+
+/* (x1, x0, x3, x2, ...) */
+static inline vf v_swap_pairs(vf x) { return (vf){x[1], x[0], x[3], x[2]}; }
