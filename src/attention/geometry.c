@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The extents of the tiles and the cut of the work: functions of shapes and scheme alone,
- * never of the number of threads, because the order of the sums depends on them. */
+/* The extents of the tiles and the cut of the work. Whatever decides the order of a sum is a
+ * function of shapes and scheme alone, never of the number of threads. */
 
 #include <string.h>
 
 #include "attention/plan.h"
 
-/* How many pieces to cut each head into, so that one head on many cores still has work
- * for them: about 16 tasks forward, 8 backward (each costs a partial buffer). */
+/* How many pieces to cut each head into, so that there are about `wanted` tasks. */
 static int64_t pieces(int64_t wanted, int64_t heads, int64_t tiles)
 {
     const int64_t each = heads > 0 ? locus_ceil_div(wanted, heads) : 1;
@@ -42,7 +41,10 @@ void locus_choose_geometry(locus_plan *plan, const char *path)
     plan->few_rows = path != NULL ? strcmp(path, "rows") == 0 : call->Tq <= FEW_ROWS;
     plan->forward = geometry(plan, 48, 512);
     plan->backward = geometry(plan, 96, 192);
-    plan->forward_chunks = pieces(16, heads, locus_ceil_div(call->Tq, plan->forward.rows));
+    /* Forward, rows do not depend on each other, so the cut may follow the threads; each
+     * piece packs the keys anew. Backward, each costs a partial buffer. */
+    const int64_t tasks = plan->threads > 1 ? 8 * (int64_t)plan->threads : 1;
+    plan->forward_chunks = pieces(tasks, heads, locus_ceil_div(call->Tq, plan->forward.rows));
     plan->backward_splits =
         pieces(8, heads, locus_ceil_div(locus_ceil_div(call->Tq, plan->backward.rows), 4));
 }

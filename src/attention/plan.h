@@ -57,7 +57,6 @@ struct locus_plan {
     int has_bias;  /* an additive value by distance         */
     int has_reset; /* the position part of m = 0 or n = 0 is replaced */
 
-    /* Work is cut by shapes alone, never by the number of threads. */
     locus_geometry forward, backward;
     int64_t forward_chunks;  /* query chunks per head, forward            */
     int64_t backward_splits; /* query splits per head, backward           */
