@@ -104,20 +104,25 @@ static locus_status read_layer_dims(locus_call *call, const locus_config *config
 
 static locus_status check_limits(const locus_call *call, locus_error *error)
 {
+    const int layer = call->level == LOCUS_LAYER;
     const struct {
-        const char *name;
+        const char *tensor, *what;
         int64_t value, most;
     } limits[] = {
-        {"batch", call->B, MAX_OTHER},        {"heads", call->H, MAX_OTHER},
-        {"KV heads", call->Hk, MAX_OTHER},    {"queries", call->Tq, MAX_ROWS},
-        {"keys", call->Tk, MAX_ROWS},         {"head width", call->D, MAX_WIDTH},
-        {"value width", call->Dv, MAX_WIDTH}, {"model width", call->E, MAX_OTHER},
+        {layer ? "x" : "q", "batch", call->B, MAX_OTHER},
+        {layer ? "w_q" : "q", "heads", call->H, MAX_OTHER},
+        {layer ? "w_k" : "k", "KV heads", call->Hk, MAX_OTHER},
+        {layer ? "x" : "q", "rows", call->Tq, MAX_ROWS},
+        {layer ? "memory" : "k", "rows (with those of x, in a layer)", call->Tk, MAX_ROWS},
+        {layer ? "w_q" : "q", "head width", call->D, MAX_WIDTH},
+        {layer ? "w_v" : "v", "width", call->Dv, MAX_WIDTH},
+        {"x", "width", call->E, MAX_OTHER},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
         if (limits[i].value < 0 || limits[i].value > limits[i].most)
             return locus_fail(error, LOCUS_ERR_TENSOR,
-                              "%s: found %" PRId64 ", expected 0..%" PRId64, limits[i].name,
-                              limits[i].value, limits[i].most);
+                              "tensor %s: found %" PRId64 " %s, expected 0..%" PRId64,
+                              limits[i].tensor, limits[i].value, limits[i].what, limits[i].most);
     return LOCUS_OK;
 }
 
@@ -294,7 +299,9 @@ static locus_status check_options(const locus_call *call, locus_error *error)
 {
     for (const locus_option_info *o = call->scheme->info.options; o->name != NULL; o++) {
         const double value = option_value(&call->options, o);
-        if ((o->levels & call->level) != 0 && !(value >= o->minimum && value <= o->maximum))
+        /* a default may stand outside the range that text must keep: rope's width 0 is D */
+        const int allowed = (value >= o->minimum && value <= o->maximum) || value == o->preset;
+        if ((o->levels & call->level) != 0 && !allowed)
             return locus_fail(error, LOCUS_ERR_OPTION,
                               "option %s: found %.15g, expected %.15g..%.15g", o->name, value,
                               o->minimum, o->maximum);

@@ -56,6 +56,7 @@ static const locus_option_info options[] = {
         .help = "turned columns, even; default D",
         .kind = LOCUS_OPTION_INTEGER,
         .levels = LOCUS_BOTH,
+        .minimum = 2,
         .maximum = 1024,
         .offset = offsetof(locus_options, width),
     },
