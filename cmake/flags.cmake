@@ -4,7 +4,7 @@
 #   locus-threads  OpenMP, or nothing
 #   locus-program  what only programs may have
 #
-# Never here: the fast-math family, -Ofast, -march=native (tests/symbols checks).
+# Nothing here may relax floating point or name this machine's CPU (tests/symbols checks).
 
 include(CheckCCompilerFlag)
 include(CheckLinkerFlag)

@@ -134,9 +134,7 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
     locus_arena arena = {base, 0}, measure = {NULL, 0};
     locus_worker worker;
     locus_slot slot;
-    call->bias =
-        locus_take_floats(&arena,
-                          plan->has_bias ? c->H * locus_bias_room(plan, &plan->backward) : 0);
+    call->bias = locus_take_floats(&arena, c->H * locus_bias_room(plan, &plan->backward));
     call->bias_total = locus_take(&arena, plan->has_bias ? c->H * plan->span : 0, sizeof(double));
     call->cls_total = locus_take(&arena, all.cls ? c->H * 2 : 0, sizeof(double));
     memset(&call->exact, 0, sizeof call->exact);
@@ -174,9 +172,7 @@ static locus_head head_of(const locus_backward_call *call, locus_worker *worker,
         .b = b,
         .h = h,
         .kv = kv,
-        .bias = plan->has_bias ? call->bias + h * locus_bias_room(plan, &plan->backward) +
-                                     plan->backward.window
-                               : NULL,
+        .bias = locus_head_bias(plan, &plan->backward, call->bias, h),
     };
     return head;
 }
@@ -321,15 +317,6 @@ static void run_dense(void *context, size_t index, uint32_t worker_number)
         }
 }
 
-static void expand_bias(void *context, size_t head, uint32_t worker)
-{
-    const locus_backward_call *call = context;
-    const locus_plan *plan = call->plan;
-    (void)worker;
-    locus_lower_bias(plan, call->in, (int64_t)head, plan->backward.window,
-                     call->bias + (int64_t)head * locus_bias_room(plan, &plan->backward));
-}
-
 static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
                                const locus_results *results, const locus_tensor *dout,
                                const locus_tensors *grad, uint32_t flags, const void *workspace,
@@ -378,7 +365,7 @@ locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
     call.dense_directly =
         call.wanted.dense && dense->shape[0] == plan->call.B && dense->shape[1] == plan->call.H;
     if ((flags & LOCUS_ACCUMULATE) == 0) locus_fold_zero(&call);
-    if (plan->has_bias) locus_parallel_for(plan->threads, (size_t)plan->call.H, expand_bias, &call);
+    locus_lower_biases(plan, &plan->backward, in, call.bias);
     if (call.wanted.bias)
         memset(call.bias_total, 0, (size_t)(plan->call.H * plan->span) * sizeof *call.bias_total);
     if (call.wanted.cls)

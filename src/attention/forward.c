@@ -28,8 +28,7 @@ static size_t worker_bytes(const locus_plan *plan)
 static size_t carve(const locus_plan *plan, char *base, forward_call *call)
 {
     locus_arena arena = {base, 0};
-    call->bias = locus_take_floats(
-        &arena, plan->has_bias ? plan->call.H * locus_bias_room(plan, &plan->forward) : 0);
+    call->bias = locus_take_floats(&arena, plan->call.H * locus_bias_room(plan, &plan->forward));
     call->worker_bytes = worker_bytes(plan);
     call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
     return arena.used;
@@ -39,15 +38,6 @@ size_t locus_forward_workspace(const locus_plan *plan)
 {
     forward_call call;
     return carve(plan, NULL, &call) + 63;
-}
-
-static void expand_bias(void *context, size_t head, uint32_t worker)
-{
-    const forward_call *call = context;
-    (void)worker;
-    locus_lower_bias(call->plan, call->in, (int64_t)head, call->plan->forward.window,
-                     call->bias +
-                         (int64_t)head * locus_bias_room(call->plan, &call->plan->forward));
 }
 
 /* out[i] += sum of folded weights times value table entries */
@@ -164,9 +154,7 @@ static void attend_chunk(void *context, size_t index, uint32_t worker_number)
         .b = bh / H,
         .h = bh % H,
         .kv = bh % H / (H / plan->call.Hk),
-        .bias = plan->has_bias ? call->bias + bh % H * locus_bias_room(plan, &plan->forward) +
-                                     plan->forward.window
-                               : NULL,
+        .bias = locus_head_bias(plan, &plan->forward, call->bias, bh % H),
     };
     locus_head_pack(&head, 0, plan->call.Tk, 0);
     for (int64_t tile = from; tile < to; tile++)
@@ -197,7 +185,7 @@ locus_status locus_forward(const locus_plan *plan, const locus_tensors *in,
     LOCUS_TRY(check_call(plan, in, results, workspace, workspace_bytes, error));
     forward_call call = {.plan = plan, .in = in, .results = results};
     carve(plan, locus_align(workspace), &call);
-    if (plan->has_bias) locus_parallel_for(plan->threads, (size_t)plan->call.H, expand_bias, &call);
+    locus_lower_biases(plan, &plan->forward, in, call.bias);
     const int64_t tasks = plan->call.B * plan->call.H * plan->forward_chunks;
     if (plan->call.Tq > 0) locus_parallel_for(plan->threads, (size_t)tasks, attend_chunk, &call);
     return LOCUS_OK;

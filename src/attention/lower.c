@@ -7,6 +7,7 @@
 #include "attention/plan.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/parallel.h"
 #include "core/tensor.h"
 
 /* A hook's row for every distance, by z = most - delta. */
@@ -168,8 +169,8 @@ void locus_lower_free(locus_plan *plan)
     locus_release(plan->allocator, plan->gain);
 }
 
-void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, int64_t pad,
-                      float *room)
+static void lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, int64_t pad,
+                       float *room)
 {
     const locus_call *call = &plan->call;
     float *by_z = room + pad;
@@ -183,4 +184,26 @@ void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t h
     }
     for (int64_t z = 0; z < plan->span; z++)
         by_z[z] = (float)call->scheme->bias(call, in, head, call->most - z);
+}
+
+typedef struct bias_call {
+    const locus_plan *plan;
+    const locus_geometry *geometry;
+    const locus_tensors *in;
+    float *bias;
+} bias_call;
+
+static void lower_head(void *context, size_t head, uint32_t worker)
+{
+    const bias_call *call = context;
+    (void)worker;
+    lower_bias(call->plan, call->in, (int64_t)head, call->geometry->window,
+               call->bias + (int64_t)head * locus_bias_room(call->plan, call->geometry));
+}
+
+void locus_lower_biases(const locus_plan *plan, const locus_geometry *geometry,
+                        const locus_tensors *in, float *bias)
+{
+    bias_call call = {plan, geometry, in, bias};
+    if (plan->has_bias) locus_parallel_for(plan->threads, (size_t)plan->call.H, lower_head, &call);
 }

@@ -84,10 +84,23 @@ void locus_lower_free(locus_plan *plan);
 float *locus_table_entries(const locus_plan *plan, const locus_tensor *table, int64_t head,
                            int64_t *stride);
 
-/* Additive values by z for one head: what T5, ALiBi, KERPLE and TUPE-R come down to. `room`
- * has `pad` zeros before z = 0 and after the last. */
-void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, int64_t pad,
-                      float *room);
+/* Additive values by z for every head: what T5, ALiBi, KERPLE and TUPE-R come down to.
+ * A head has locus_bias_room floats, z = 0 stands behind `window` zeros, and as many follow
+ * the last; nothing is done where the scheme has no bias. */
+static inline int64_t locus_bias_room(const locus_plan *plan, const locus_geometry *geometry)
+{
+    return plan->has_bias ? plan->span + 2 * geometry->window : 0;
+}
+void locus_lower_biases(const locus_plan *plan, const locus_geometry *geometry,
+                        const locus_tensors *in, float *bias);
+
+/* One head's values at z = 0, or NULL. */
+static inline const float *locus_head_bias(const locus_plan *plan, const locus_geometry *geometry,
+                                           const float *bias, int64_t head)
+{
+    if (!plan->has_bias) return NULL;
+    return bias + head * locus_bias_room(plan, geometry) + geometry->window;
+}
 
 /* Check the tensors of one call against the plan. `gradients` may have absent tensors. */
 locus_status locus_check_inputs(const locus_plan *plan, const locus_tensors *in,

@@ -89,12 +89,6 @@ typedef struct locus_tile {
     int32_t from[MOST_ROWS], to[MOST_ROWS]; /* columns that causal and window let through */
 } locus_tile;
 
-/* Room for one head's bias by z, and where z = 0 is in it. */
-static inline int64_t locus_bias_room(const locus_plan *plan, const locus_geometry *geometry)
-{
-    return plan->span + 2 * geometry->window;
-}
-
 /* Pack the head's keys [from, to); `backward`: also the values, for dout . v, and find the
  * bad rows that sums over keys must know. */
 void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backward);

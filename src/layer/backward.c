@@ -102,9 +102,10 @@ static locus_tensor output_backward(const pass *p, const locus_tensor *dout)
             .shape = {call->B, call->H, call->T, call->D},
             .stride = {dout->stride[0], call->D, dout->stride[1], 1},
         };
-    const locus_rows dy = locus_layer_tensor_rows(dout);
-    const locus_rows x = locus_layer_buffer_rows(p->saved.out, call->B, call->T, width, 0, call->T);
-    const locus_rows dx =
+    const locus_row_batch dy = locus_layer_tensor_rows(dout);
+    const locus_row_batch x =
+        locus_layer_buffer_rows(p->saved.out, call->B, call->T, width, 0, call->T);
+    const locus_row_batch dx =
         locus_layer_buffer_rows(p->work.dout, call->B, call->T, width, 0, call->T);
     const locus_linear linear =
         locus_layer_linear(p->layer, p->in, SLOT(w_o), SLOT(b_o), p->work.linear);
@@ -119,8 +120,8 @@ static locus_tensor output_backward(const pass *p, const locus_tensor *dout)
 }
 
 /* One projection of content. dx may be NULL. */
-static void content_backward(const pass *p, size_t weight, size_t bias, const locus_rows *dy,
-                             const locus_rows *x, const locus_rows *dx, int add_x,
+static void content_backward(const pass *p, size_t weight, size_t bias, const locus_row_batch *dy,
+                             const locus_row_batch *x, const locus_row_batch *dx, int add_x,
                              int add_parameters)
 {
     const locus_linear linear = locus_layer_linear(p->layer, p->in, weight, bias, p->work.linear);
@@ -140,16 +141,16 @@ static void queries_keys_values_backward(const pass *p, int parts)
     const int64_t B = call->B, T = call->T, M = call->M, Tk = call->Tk, width = call->H * call->D;
     const locus_tensor *grad_memory = locus_tensor_slot(p->grad, SLOT(memory));
     const locus_tensor *memory = locus_tensor_slot(p->in, SLOT(memory));
-    const locus_rows x = locus_layer_input(p->layer, p->in, &p->saved);
+    const locus_row_batch x = locus_layer_input(p->layer, p->in, &p->saved);
     const int has_dx = input_is_wanted(p);
-    locus_rows dx = {.rows = 0};
+    locus_row_batch dx = {.rows = 0};
     if (p->work.dinput != NULL)
         dx = locus_layer_buffer_rows(p->work.dinput, B, T, call->E, 0, T);
     else if (has_dx)
         dx = locus_layer_tensor_rows(&p->grad->x);
 
     if (parts & LAYER_Q) {
-        const locus_rows dq = locus_layer_buffer_rows(p->work.rows.q, B, T, width, 0, T);
+        const locus_row_batch dq = locus_layer_buffer_rows(p->work.rows.q, B, T, width, 0, T);
         content_backward(p, SLOT(w_q), SLOT(b_q), &dq, &x, has_dx ? &dx : NULL,
                          p->add && p->work.dinput == NULL, p->add);
     }
@@ -161,13 +162,13 @@ static void queries_keys_values_backward(const pass *p, int parts)
                  {LAYER_V, SLOT(w_v), SLOT(b_v), p->work.rows.v}};
     for (size_t i = 0; i < 2; i++) {
         if (!(parts & sides[i].part)) continue;
-        const locus_rows last = locus_layer_buffer_rows(sides[i].buffer, B, Tk, width, M, T);
+        const locus_row_batch last = locus_layer_buffer_rows(sides[i].buffer, B, Tk, width, M, T);
         content_backward(p, sides[i].weight, sides[i].bias, &last, &x, has_dx ? &dx : NULL, 1,
                          p->add);
         if (memory == NULL) continue;
-        const locus_rows first = locus_layer_buffer_rows(sides[i].buffer, B, Tk, width, 0, M);
-        const locus_rows from = locus_layer_tensor_rows(memory);
-        locus_rows to = {.rows = 0};
+        const locus_row_batch first = locus_layer_buffer_rows(sides[i].buffer, B, Tk, width, 0, M);
+        const locus_row_batch from = locus_layer_tensor_rows(memory);
+        locus_row_batch to = {.rows = 0};
         if (grad_memory != NULL) to = locus_layer_tensor_rows(grad_memory);
         content_backward(p, sides[i].weight, sides[i].bias, &first, &from,
                          grad_memory != NULL ? &to : NULL, p->add || i > 0, 1);
@@ -198,11 +199,11 @@ static void tables_backward(const pass *p, int parts)
     for (size_t i = 0; i < layer->table_count; i++) {
         const layer_table *t = &layer->tables[i];
         if (!(parts & (LAYER_TABLE_0 << i))) continue;
-        const locus_rows dy =
+        const locus_row_batch dy =
             locus_layer_buffer_rows(p->work.rows.tables[i], 1, t->rows, width, 0, t->rows);
-        const locus_rows x = locus_layer_source(layer, p->in, t);
+        const locus_row_batch x = locus_layer_source(layer, p->in, t);
         const locus_tensor *grad_source = locus_tensor_slot(p->grad, t->source);
-        locus_rows dx = {.rows = 0};
+        locus_row_batch dx = {.rows = 0};
         if (grad_source != NULL) {
             dx = locus_layer_tensor_rows(grad_source);
             dx.rows = t->rows;

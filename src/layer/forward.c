@@ -8,10 +8,10 @@
 
 /* ---- rows ---- */
 
-locus_rows locus_layer_tensor_rows(const locus_tensor *t)
+locus_row_batch locus_layer_tensor_rows(const locus_tensor *t)
 {
     const int has_batches = t->rank == 3;
-    return (locus_rows){
+    return (locus_row_batch){
         .data = t->data,
         .batches = has_batches ? t->shape[0] : 1,
         .rows = t->shape[has_batches],
@@ -20,10 +20,10 @@ locus_rows locus_layer_tensor_rows(const locus_tensor *t)
     };
 }
 
-locus_rows locus_layer_buffer_rows(float *data, int64_t batches, int64_t rows, int64_t width,
-                                   int64_t first, int64_t count)
+locus_row_batch locus_layer_buffer_rows(float *data, int64_t batches, int64_t rows, int64_t width,
+                                        int64_t first, int64_t count)
 {
-    return (locus_rows){
+    return (locus_row_batch){
         .data = data + first * width,
         .batches = batches,
         .rows = count,
@@ -32,21 +32,21 @@ locus_rows locus_layer_buffer_rows(float *data, int64_t batches, int64_t rows, i
     };
 }
 
-locus_rows locus_layer_input(const locus_layer *layer, const locus_tensors *in,
-                             const layer_saved *saved)
+locus_row_batch locus_layer_input(const locus_layer *layer, const locus_tensors *in,
+                                  const layer_saved *saved)
 {
     const locus_call *call = &layer->call;
     if (saved->input == NULL) return locus_layer_tensor_rows(&in->x);
     return locus_layer_buffer_rows(saved->input, call->B, call->T, call->E, 0, call->T);
 }
 
-locus_rows locus_layer_source(const locus_layer *layer, const locus_tensors *in,
-                              const layer_table *table)
+locus_row_batch locus_layer_source(const locus_layer *layer, const locus_tensors *in,
+                                   const layer_table *table)
 {
     const int64_t E = layer->call.E;
     if (table->source == LOCUS_SINUSOID)
         return locus_layer_buffer_rows(layer->sinusoid, 1, table->rows, E, 0, table->rows);
-    locus_rows rows = locus_layer_tensor_rows(locus_tensor_slot(in, table->source));
+    locus_row_batch rows = locus_layer_tensor_rows(locus_tensor_slot(in, table->source));
     rows.rows = table->rows;
     return rows;
 }
@@ -95,11 +95,11 @@ static void project_content(const locus_layer *layer, const locus_tensors *in,
 {
     const locus_call *call = &layer->call;
     const int64_t width = call->H * call->D;
-    const locus_rows x = locus_layer_input(layer, in, saved);
+    const locus_row_batch x = locus_layer_input(layer, in, saved);
     const locus_linear to_q = locus_layer_linear(layer, in, SLOT(w_q), SLOT(b_q), workspace);
     const locus_linear to_k = locus_layer_linear(layer, in, SLOT(w_k), SLOT(b_k), workspace);
     const locus_linear to_v = locus_layer_linear(layer, in, SLOT(w_v), SLOT(b_v), workspace);
-    const locus_rows q =
+    const locus_row_batch q =
         locus_layer_buffer_rows(saved->rows.q, call->B, call->T, width, 0, call->T);
     locus_linear_forward(&to_q, &q, &x, NULL);
 
@@ -113,12 +113,12 @@ static void project_content(const locus_layer *layer, const locus_tensors *in,
         const locus_packed packed =
             locus_pack_weight(linear.kernels, linear.weight, workspace, linear.threads);
         linear.packed = &packed;
-        const locus_rows last =
+        const locus_row_batch last =
             locus_layer_buffer_rows(sides[i].buffer, call->B, call->Tk, width, call->M, call->T);
         locus_linear_forward(&linear, &last, &x, NULL);
         if (!locus_present(&in->memory)) continue;
-        const locus_rows memory = locus_layer_tensor_rows(&in->memory);
-        const locus_rows first =
+        const locus_row_batch memory = locus_layer_tensor_rows(&in->memory);
+        const locus_row_batch first =
             locus_layer_buffer_rows(sides[i].buffer, call->B, call->Tk, width, 0, call->M);
         locus_linear_forward(&linear, &first, &memory, NULL);
     }
@@ -132,14 +132,14 @@ static void project_tables(const locus_layer *layer, const locus_tensors *in,
         const layer_table *table = &layer->tables[i];
         const locus_linear linear =
             locus_layer_linear(layer, in, table->weight, table->bias, workspace);
-        const locus_rows source = locus_layer_source(layer, in, table);
-        const locus_rows rows =
+        const locus_row_batch source = locus_layer_source(layer, in, table);
+        const locus_row_batch rows =
             locus_layer_buffer_rows(saved->rows.tables[i], 1, table->rows, width, 0, table->rows);
         locus_linear_forward(&linear, &rows, &source, NULL);
     }
 }
 
-static void copy_rows(const locus_rows *to, const locus_rows *from, int64_t width)
+static void copy_rows(const locus_row_batch *to, const locus_row_batch *from, int64_t width)
 {
     for (int64_t b = 0; b < to->batches; b++)
         for (int64_t t = 0; t < to->rows; t++)
@@ -153,9 +153,9 @@ static void project_output(const locus_layer *layer, const locus_tensors *in,
 {
     const locus_call *call = &layer->call;
     const int64_t width = call->H * call->D;
-    const locus_rows from =
+    const locus_row_batch from =
         locus_layer_buffer_rows(saved->out, call->B, call->T, width, 0, call->T);
-    const locus_rows to = locus_layer_tensor_rows(out);
+    const locus_row_batch to = locus_layer_tensor_rows(out);
     if (locus_tensor_elements(out) == 0) return;
     if (locus_present(&in->w_o)) {
         const locus_linear linear = locus_layer_linear(layer, in, SLOT(w_o), SLOT(b_o), workspace);
@@ -191,8 +191,8 @@ locus_status locus_layer_forward(const locus_layer *layer, const locus_tensors *
                             locus_forward_workspace(layer->plan), error));
 
     project_output(layer, in, &saved, &results->out, work.linear);
-    const locus_rows lse = locus_layer_tensor_rows(&results->lse);
-    const locus_rows saved_lse =
+    const locus_row_batch lse = locus_layer_tensor_rows(&results->lse);
+    const locus_row_batch saved_lse =
         locus_layer_buffer_rows(saved.lse, call->B, call->H, call->T, 0, call->H);
     if (call->T > 0) copy_rows(&lse, &saved_lse, call->T);
     return LOCUS_OK;

@@ -88,19 +88,19 @@ locus_linear locus_layer_linear(const locus_layer *layer, const locus_tensors *i
                                 size_t bias, void *workspace);
 
 /* Rows of a [B, T, E] or [R, E] tensor. */
-locus_rows locus_layer_tensor_rows(const locus_tensor *t);
+locus_row_batch locus_layer_tensor_rows(const locus_tensor *t);
 
 /* Rows first .. first + count - 1 of a buffer of [batches, rows, width]. */
-locus_rows locus_layer_buffer_rows(float *data, int64_t batches, int64_t rows, int64_t width,
-                                   int64_t first, int64_t count);
+locus_row_batch locus_layer_buffer_rows(float *data, int64_t batches, int64_t rows, int64_t width,
+                                        int64_t first, int64_t count);
 
 /* x with positions where the scheme embeds them, else the caller's x. */
-locus_rows locus_layer_input(const locus_layer *layer, const locus_tensors *in,
-                             const layer_saved *saved);
+locus_row_batch locus_layer_input(const locus_layer *layer, const locus_tensors *in,
+                                  const layer_saved *saved);
 
 /* Where the rows of a table come from. */
-locus_rows locus_layer_source(const locus_layer *layer, const locus_tensors *in,
-                              const layer_table *table);
+locus_row_batch locus_layer_source(const locus_layer *layer, const locus_tensors *in,
+                                   const layer_table *table);
 
 /* out [B,T,E] or [B,T,H*D]; its shape alone. */
 locus_tensor locus_layer_out_shape(const locus_layer *layer);

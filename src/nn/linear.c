@@ -68,8 +68,8 @@ static void forward_tile(void *context, size_t index, uint32_t worker)
     f->kernels->linear(&t);
 }
 
-void locus_linear_forward(const locus_linear *f, const locus_rows *y, const locus_rows *x,
-                          const locus_rows *residual)
+void locus_linear_forward(const locus_linear *f, const locus_row_batch *y, const locus_row_batch *x,
+                          const locus_row_batch *residual)
 {
     if (y->rows == 0 || y->batches == 0) return;
     const locus_packed w = f->packed != NULL

@@ -18,11 +18,11 @@
 #include "kernels/kernels.h"
 
 /* Row t of batch b starts at data + b * batch_stride + t * row_stride. */
-typedef struct locus_rows {
+typedef struct locus_row_batch {
     float *data;
     int64_t batches, rows;
     int64_t batch_stride, row_stride;
-} locus_rows;
+} locus_row_batch;
 
 /* W as one kernel table reads it: packed once, then shared by any number of calls and
  * threads. It is a copy: W may change or go. The memory is the caller's. */
@@ -57,20 +57,20 @@ int locus_linear_workspace(uint64_t *bytes, int64_t inputs, int64_t outputs, uin
 
 /* y rows of width outputs, x rows of width inputs, residual as y or NULL; y overlaps
  * nothing. With `packed`, weight may be NULL. */
-void locus_linear_forward(const locus_linear *f, const locus_rows *y, const locus_rows *x,
-                          const locus_rows *residual);
+void locus_linear_forward(const locus_linear *f, const locus_row_batch *y, const locus_row_batch *x,
+                          const locus_row_batch *residual);
 
 /* Where the gradients go. Each may be NULL: it is not computed. The add_ flags add to
  * what is there instead of overwriting it. */
 typedef struct locus_linear_grad {
-    const locus_rows *x;        /* as many rows as dz                                      */
+    const locus_row_batch *x;   /* as many rows as dz                                      */
     const locus_tensor *weight; /* [outputs, inputs]                                       */
     const locus_tensor *bias;   /* [outputs]                                               */
     int add_x, add_parameters;
 } locus_linear_grad;
 
 /* dz is the gradient before the activation: dy where there is none. */
-void locus_linear_backward(const locus_linear *f, const locus_rows *dz, const locus_rows *x,
-                           const locus_linear_grad *grad);
+void locus_linear_backward(const locus_linear *f, const locus_row_batch *dz,
+                           const locus_row_batch *x, const locus_linear_grad *grad);
 
 #endif

@@ -63,19 +63,19 @@ static void input_grad_tile(void *context, size_t index, uint32_t worker)
 
 typedef struct grad_job {
     const locus_linear *f;
-    const locus_rows *dz, *x;
+    const locus_row_batch *dz, *x;
     const locus_linear_grad *grad;
     int64_t rows;       /* of all batches: blocks are counted over them */
     int64_t row_blocks; /* of dW */
 } grad_job;
 
-static const float *row_of(const locus_rows *r, int64_t index)
+static const float *row_of(const locus_row_batch *r, int64_t index)
 {
     return row_at(r, index / r->rows, index % r->rows);
 }
 
 /* Columns of rows first .. first + count - 1, `stride` apart. */
-static void copy_columns(float *to, int64_t stride, const locus_rows *from, int64_t first,
+static void copy_columns(float *to, int64_t stride, const locus_row_batch *from, int64_t first,
                          int64_t count, int64_t column, int64_t columns)
 {
     for (int64_t j = 0; j < count; j++)
@@ -144,8 +144,8 @@ static void bias_grad_panel(void *context, size_t index, uint32_t worker)
     }
 }
 
-void locus_linear_backward(const locus_linear *f, const locus_rows *dz, const locus_rows *x,
-                           const locus_linear_grad *grad)
+void locus_linear_backward(const locus_linear *f, const locus_row_batch *dz,
+                           const locus_row_batch *x, const locus_linear_grad *grad)
 {
     const int64_t outputs = f->weight->shape[0], inputs = f->weight->shape[1];
     if (grad->x != NULL && dz->rows > 0 && dz->batches > 0) {

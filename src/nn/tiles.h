@@ -27,20 +27,20 @@ static inline float *line_start(void *memory)
 }
 
 /* Rows that follow one another without a gap are one batch: better tiles. */
-static inline int is_one_batch(const locus_rows *r)
+static inline int is_one_batch(const locus_row_batch *r)
 {
     return r->batch_stride == r->rows * r->row_stride || r->batches == 1;
 }
 
-static inline locus_rows as_one_batch(const locus_rows *r)
+static inline locus_row_batch as_one_batch(const locus_row_batch *r)
 {
-    locus_rows one = *r;
+    locus_row_batch one = *r;
     one.rows = r->batches * r->rows;
     one.batches = 1;
     return one;
 }
 
-static inline float *row_at(const locus_rows *r, int64_t batch, int64_t row)
+static inline float *row_at(const locus_row_batch *r, int64_t batch, int64_t row)
 {
     return r->data + batch * r->batch_stride + row * r->row_stride;
 }
@@ -49,17 +49,17 @@ static inline float *row_at(const locus_rows *r, int64_t batch, int64_t row)
  * panels vary fastest: a task's rows are in the cache when the next one begins. */
 typedef struct locus_product {
     const locus_linear *f;
-    locus_rows to, from, residual; /* residual.data NULL: none */
-    int64_t inner, columns;        /* widths of `from` and `to` */
+    locus_row_batch to, from, residual; /* residual.data NULL: none */
+    int64_t inner, columns;             /* widths of `from` and `to` */
     int64_t task_rows, row_blocks, panels;
     const float *packed; /* forward: panels, and the inputs of this round */
     int64_t first, past;
     int add; /* backward */
 } locus_product;
 
-static inline locus_product new_product(const locus_linear *f, const locus_rows *to,
-                                        int64_t columns, const locus_rows *from, int64_t inner,
-                                        const locus_rows *residual, int64_t task_rows)
+static inline locus_product new_product(const locus_linear *f, const locus_row_batch *to,
+                                        int64_t columns, const locus_row_batch *from, int64_t inner,
+                                        const locus_row_batch *residual, int64_t task_rows)
 {
     locus_product p = {.f = f, .to = *to, .from = *from, .inner = inner, .columns = columns};
     if (residual != NULL) p.residual = *residual;

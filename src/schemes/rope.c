@@ -16,6 +16,14 @@ static void turn(const locus_call *call, int64_t pair, double *frequency, double
     *log_gain = 0.0;
 }
 
+locus_status locus_check_base(const locus_call *call, locus_error *error)
+{
+    const double base = call->options.base;
+    if (base > 0.0 && base != 1.0) return LOCUS_OK;
+    return locus_fail(error, LOCUS_ERR_OPTION,
+                      "option base: found %.15g, expected a number above 0 other than 1", base);
+}
+
 static locus_status check(locus_call *call, const locus_tensors *shapes, locus_error *error)
 {
     (void)shapes;
@@ -26,10 +34,7 @@ static locus_status check(locus_call *call, const locus_tensors *shapes, locus_e
                           "option width: found %" PRId64 ", expected an even number in 2..%" PRId64
                           " (D)",
                           width, call->D);
-    if (!(o->base > 0.0) || o->base == 1.0)
-        return locus_fail(error, LOCUS_ERR_OPTION,
-                          "option base: found %.15g, expected a number above 0 other than 1",
-                          o->base);
+    LOCUS_TRY(locus_check_base(call, error));
     call->pairs = width / 2;
     return LOCUS_OK;
 }
@@ -41,16 +46,7 @@ static const locus_choice pairings[] = {
 };
 
 static const locus_option_info options[] = {
-    {
-        .name = "base",
-        .help = "of the geometric series of frequencies",
-        .kind = LOCUS_OPTION_REAL,
-        .levels = LOCUS_BOTH,
-        .minimum = 1e-30,
-        .maximum = 1e30,
-        .preset = 10000.0,
-        .offset = offsetof(locus_options, base),
-    },
+    LOCUS_BASE_OPTION,
     {
         .name = "width",
         .help = "turned columns, even; default D",

@@ -118,6 +118,9 @@ double locus_scale_plain(const locus_call *call, const locus_tensors *shapes); /
  * decided in integers; *exact is 1 when the quotient is a whole number. */
 int64_t locus_log_steps(int64_t x, int64_t unit, int64_t most, int64_t power, int *exact);
 
+/* The base that RoPE and xPos share. */
+locus_status locus_check_base(const locus_call *call, locus_error *error);
+
 /* The bucketed bias that T5 and TUPE share. */
 int64_t locus_t5_bias_row(const locus_call *call, int64_t delta);
 locus_status locus_check_t5_options(const locus_call *call, locus_error *error);
@@ -129,6 +132,15 @@ void locus_t5_bias_grad(const locus_call *call, const locus_tensors *in, int64_t
 #define LOCUS_OPTION_END {.name = NULL}
 #define LOCUS_TENSOR_END {.name = NULL}
 #define LOCUS_PROJECTION_END {.table = LOCUS_NO_TENSOR}
+/* The base of the frequencies, for both rotations. */
+#define LOCUS_BASE_OPTION                                                                          \
+    {                                                                                              \
+        .name = "base",                                                                            \
+        .help = "of the geometric series of frequencies",                                          \
+        .kind = LOCUS_OPTION_REAL, .levels = LOCUS_BOTH,                                           \
+        .minimum = 1e-30, .maximum = 1e30, .preset = 10000.0,                                      \
+        .offset = offsetof(locus_options, base),                                                   \
+    }
 /* T5's rule, for T5 itself and for TUPE beside its optional bias. */
 #define LOCUS_BUCKET_OPTIONS(beside)                                                               \
     {                                                                                              \

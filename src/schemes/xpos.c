@@ -24,26 +24,14 @@ static locus_status check(locus_call *call, const locus_tensors *shapes, locus_e
     if (call->D % 2 != 0)
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor q: found width %" PRId64 ", expected an even number", call->D);
-    if (!(call->options.base > 0.0) || call->options.base == 1.0)
-        return locus_fail(error, LOCUS_ERR_OPTION,
-                          "option base: found %.15g, expected a number above 0 other than 1",
-                          call->options.base);
+    LOCUS_TRY(locus_check_base(call, error));
     call->options.pairing = LOCUS_PAIRING_INTERLEAVED;
     call->pairs = call->D / 2;
     return LOCUS_OK;
 }
 
 static const locus_option_info options[] = {
-    {
-        .name = "base",
-        .help = "of the geometric series of frequencies",
-        .kind = LOCUS_OPTION_REAL,
-        .levels = LOCUS_BOTH,
-        .minimum = 1e-30,
-        .maximum = 1e30,
-        .preset = 10000.0,
-        .offset = offsetof(locus_options, base),
-    },
+    LOCUS_BASE_OPTION,
     {
         .name = "scale_base",
         .help = "positions over which the decay acts",

@@ -20,7 +20,7 @@ static const float canary = -123456.0f;
 /* ---- matrices with a gap after every row and every batch ---- */
 
 typedef struct matrix {
-    locus_rows rows;
+    locus_row_batch rows;
     int64_t width;
     size_t floats; /* of the whole buffer */
 } matrix;
@@ -28,7 +28,7 @@ typedef struct matrix {
 static matrix new_matrix(int64_t batches, int64_t rows, int64_t width, int64_t pad)
 {
     matrix m = {.width = width};
-    m.rows = (locus_rows){.batches = batches, .rows = rows, .row_stride = width + pad};
+    m.rows = (locus_row_batch){.batches = batches, .rows = rows, .row_stride = width + pad};
     m.rows.batch_stride = rows * m.rows.row_stride + pad;
     m.floats = (size_t)(batches * m.rows.batch_stride + 1);
     m.rows.data = malloc(m.floats * sizeof(float));
