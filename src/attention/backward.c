@@ -183,6 +183,16 @@ static void carve_worker(const locus_backward_call *call, uint32_t number, locus
     locus_worker_carve(call->plan, &call->plan->backward, 1, &arena, worker);
 }
 
+/* A row of dq belongs to one query tile of one unit. */
+static void write_query_row(const locus_backward_call *call, const locus_head *head, int64_t row,
+                            const float *gradient)
+{
+    const int64_t D = call->plan->call.D;
+    float *to = locus_f32(&call->grad->q, head->b, head->h, row);
+    if (!call->accumulate) memset(to, 0, (size_t)D * sizeof *to); /* 0 - 0 = 0: never -0 */
+    call->plan->kernels->add(to, gradient, D);
+}
+
 /* dq = scale (dcontent turned back + dposition); du, dw: their sums over the rows. */
 static void finish_rows(const locus_backward_call *call, const locus_head *head,
                         const locus_rows *rows, const locus_slot *slot)
@@ -194,21 +204,20 @@ static void finish_rows(const locus_backward_call *call, const locus_head *head,
     const float scale = (float)plan->call.scale;
     for (int64_t i = 0; i < rows->count; i++) {
         float *content = w->dcontent + i * D;
-        kernels->scale(content, scale, D);
+        kernels->scale(content, content, scale, D);
         if (slot->u != NULL) kernels->add(slot->u, content, D);
         if (plan->turn_query != NULL)
             locus_turn_row(plan, content,
                            plan->turn_query + 2 * plan->call.pairs * (rows->first + i), -1.0f);
         if (plan->index != NULL) {
             float *position = w->dposition + i * D;
-            kernels->scale(position, scale, D);
+            kernels->scale(position, position, scale, D);
             if (slot->w != NULL) kernels->add(slot->w, position, D);
             kernels->add(content, position, D);
         }
-        if (call->wanted.q)
-            kernels->add(locus_f32(&call->grad->q, head->b, head->h, rows->first + i), content, D);
+        if (call->wanted.q) write_query_row(call, head, rows->first + i, content);
         if (slot->pos_q != NULL) {
-            kernels->scale(w->dplace + i * D, scale, D);
+            kernels->scale(w->dplace + i * D, w->dplace + i * D, scale, D);
             kernels->add(slot->pos_q + (rows->first + i) * D, w->dplace + i * D, D);
         }
     }
@@ -256,6 +265,21 @@ static void turn_keys_back(const locus_plan *plan, const locus_slot *slot)
                        -1.0f);
 }
 
+/* The unit's rows of dk and dv in place of partial ones; zeroed here, while they are near. */
+static void own_keys(const locus_backward_call *call, const locus_unit *unit, locus_slot *slot)
+{
+    const locus_tensors *g = call->grad;
+    const locus_call *c = &call->plan->call;
+    slot->k = call->wanted.k ? locus_f32(&g->k, unit->b, unit->kv, 0) : NULL;
+    slot->v = call->wanted.v ? locus_f32(&g->v, unit->b, unit->kv, 0) : NULL;
+    slot->k_row = g->k.stride[2];
+    slot->v_row = g->v.stride[2];
+    for (int64_t n = 0; !call->accumulate && n < c->Tk; n++) {
+        if (slot->k != NULL) memset(slot->k + n * slot->k_row, 0, (size_t)c->D * sizeof(float));
+        if (slot->v != NULL) memset(slot->v + n * slot->v_row, 0, (size_t)c->Dv * sizeof(float));
+    }
+}
+
 static void run_unit(void *context, size_t index, uint32_t worker_number)
 {
     const locus_backward_call *call = context;
@@ -268,14 +292,8 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
     locus_slot slot;
     memset(base, 0, locus_slot_carve(plan, &call->wanted, base, &slot));
 
-    if (locus_units_own_keys(plan)) {
-        const locus_tensors *g = call->grad;
-        slot.k = call->wanted.k ? locus_f32(&g->k, unit.b, unit.kv, 0) : NULL;
-        slot.v = call->wanted.v ? locus_f32(&g->v, unit.b, unit.kv, 0) : NULL;
-        slot.k_row = g->k.stride[2];
-        slot.v_row = g->v.stride[2];
-    }
     locus_head_pack(&head, 0, plan->call.Tk, 1);
+    if (locus_units_own_keys(plan)) own_keys(call, &unit, &slot);
     for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile++)
         backward_rows(call, &head, tile * plan->backward.rows, &slot);
     turn_keys_back(plan, &slot);
@@ -359,12 +377,13 @@ locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
         .dout = dout,
         .grad = grad,
         .wanted = want_present(plan, grad),
+        .accumulate = (flags & LOCUS_ACCUMULATE) != 0,
     };
     carve(plan, locus_align(workspace), &call);
     const locus_tensor *dense = &grad->bias_dense;
     call.dense_directly =
         call.wanted.dense && dense->shape[0] == plan->call.B && dense->shape[1] == plan->call.H;
-    if ((flags & LOCUS_ACCUMULATE) == 0) locus_fold_zero(&call);
+    if (!call.accumulate) locus_fold_zero(&call);
     locus_lower_biases(plan, &plan->backward, in, call.bias);
     if (call.wanted.bias)
         memset(call.bias_total, 0, (size_t)(plan->call.H * plan->span) * sizeof *call.bias_total);

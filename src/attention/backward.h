@@ -41,6 +41,7 @@ typedef struct locus_backward_call {
     const locus_tensor *dout;
     const locus_tensors *grad;
     locus_wanted wanted;
+    int accumulate;      /* LOCUS_ACCUMULATE             */
     int dense_directly;  /* bias_dense is not broadcast: units own its rows */
     float *bias;         /* [H][locus_bias_room]         */
     double *bias_total;  /* [H][span] by z               */
@@ -95,7 +96,7 @@ void locus_tile_spread(locus_pass *pass, const locus_head *head, const locus_row
 void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *head,
                              const locus_tile *tile);
 
-/* fold.c: zero the gradients; add the slots of a round; pull the bias back to its parameters. */
+/* fold.c: zero the gradients that are sums over units; add the slots of a round; pull the bias back to its parameters. */
 void locus_fold_zero(const locus_backward_call *call);
 void locus_fold_round(const locus_backward_call *call);
 void locus_fold_bias(const locus_backward_call *call);

@@ -28,29 +28,19 @@ static void refine_coarse_rows(const locus_head *head, const locus_rows *rows)
     locus_strips_begin(head, w->strips[0], &key_strips);
     locus_head rolling = *head;
     rolling.key_strips = &key_strips;
+    const locus_finish finish = {.greatest = w->greatest};
     for (int64_t t = rows->tile_from; t < rows->tile_to; t++) {
         locus_tile tile;
         if (!locus_tile_begin(head, rows, t, &tile)) continue;
-        const float *greatest = locus_tile_scores(&rolling, rows, &tile);
-        head->plan->kernels->softmax_step(w->score, head->geometry->keys, tile.rows, tile.columns,
-                                          greatest, w->top, w->sum, w->carry);
+        const int found = locus_tile_scores(&rolling, rows, &tile, &finish);
+        head->plan->kernels->softmax_step(w->score, head->geometry->stride, tile.rows, tile.columns,
+                                          found ? w->greatest : NULL, w->top, w->sum, w->carry);
     }
     for (int64_t i = 0; i < rows->count; i++) {
         if (!is_coarse(w->lse[i]) || w->sum[i] == 0.0f) continue;
         w->lse[i] = w->top[i];
         w->factor[i] = 1.0f / w->sum[i];
     }
-}
-
-/* dout . out in the very order in which the tile's product sums dout . v: a row that sees
- * one key, or almost one, then has dS = 0 to the last bit instead of a rounding error that
- * a bias growing with the distance would multiply. */
-static float chained_dot(const locus_kernels *kernels, const float *x, const float *y,
-                         int64_t width)
-{
-    float sum = 0.0f;
-    kernels->gemm(&sum, 1, x, width, 1, y, 1, 1, width, 1, 0);
-    return sum;
 }
 
 void locus_backward_rows_begin(const locus_backward_call *call, const locus_head *head,
@@ -67,9 +57,13 @@ void locus_backward_rows_begin(const locus_backward_call *call, const locus_head
         w->lse[i] = *locus_f32(&call->results->lse, head->b, head->h, row);
         w->factor[i] = 1.0f;
         any_coarse |= is_coarse(w->lse[i]);
-        w->delta[i] = chained_dot(plan->kernels, dout,
-                                  locus_f32(&call->results->out, head->b, head->h, row), Dv);
     }
+    /* The kernel sums dout . out in the very order in which the tile's product sums dout . v:
+     * a row that sees one key, or almost one, then has dS = 0 to the last bit instead of a
+     * rounding error that a bias growing with the distance would multiply. */
+    const locus_tensor *out = &call->results->out;
+    plan->kernels->row_dots(w->delta, w->dout, Dv, locus_f32(out, head->b, head->h, rows->first),
+                            out->stride[2], rows->count, Dv);
     locus_rows_find_bad(head, rows);
     plan->kernels->bad_rows(w->dout_bad, w->dout, Dv, rows->count, Dv);
     if (any_coarse) refine_coarse_rows(head, rows);
@@ -91,22 +85,33 @@ void locus_pass_begin(const locus_backward_call *call, const locus_head *head,
     locus_strips_begin(head, head->worker->strips[3], &pass->value_fold);
 }
 
-/* grad[i][j] = dout_i . (v_j + RV[row(delta)]) */
-static void weight_gradients(locus_pass *pass, const locus_head *head, const locus_tile *tile)
+/* grad[i][j] = dA = dout_i . (v_j + RV[row(delta)]), or dS at once where nothing stands between
+ * the two: then 1 is returned. */
+static int weight_gradients(locus_pass *pass, const locus_head *head, const locus_tile *tile)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     const int64_t Dv = plan->call.Dv;
     const locus_tensor *table = locus_value_table(plan, head->in);
-    plan->kernels->product(w->grad, head->geometry->keys, w->dout, Dv,
-                           w->value_panels + locus_panel_at(tile->key, Dv), tile->rows, Dv,
-                           tile->columns, NULL, 0, NULL);
-    if (table == NULL) return;
+    const int at_once = table == NULL && plan->call.dropout == 0.0;
+    const locus_product_tile product = {.c = w->grad,
+                                        .c_row = head->geometry->stride,
+                                        .a = w->dout,
+                                        .a_row = Dv,
+                                        .panels = w->value_panels + locus_panel_at(tile->key, Dv),
+                                        .rows = tile->rows,
+                                        .inner = Dv,
+                                        .columns = tile->columns,
+                                        .weight = at_once ? w->score : NULL,
+                                        .delta = w->delta};
+    plan->kernels->product(&product);
+    if (table == NULL) return at_once;
     locus_strips_products(head, tile, w->dout, table, NULL, Dv, &pass->value_strip);
     for (int64_t b = 0; b < locus_bands(tile); b++) {
         const locus_band band = locus_band_at(tile, b);
         locus_strip_read(head, &band, &pass->value_strip.band[b], w->grad);
     }
+    return 0;
 }
 
 void locus_tile_gradients(locus_pass *pass, const locus_head *head, const locus_rows *rows,
@@ -116,16 +121,17 @@ void locus_tile_gradients(locus_pass *pass, const locus_head *head, const locus_
     const locus_worker *w = head->worker;
     locus_head rolling = *head;
     rolling.key_strips = &pass->key_strip;
-    (void)locus_tile_scores(&rolling, rows, tile);
-    plan->kernels->softmax_again(w->score, head->geometry->keys, tile->rows, tile->columns, w->lse,
-                                 w->factor);
-    weight_gradients(pass, head, tile);
+    const locus_finish finish = {.top = w->lse, .factor = w->factor};
+    if (!locus_tile_scores(&rolling, rows, tile, &finish))
+        plan->kernels->softmax_again(w->score, head->geometry->stride, tile->rows, tile->columns,
+                                     w->lse, w->factor);
+    if (weight_gradients(pass, head, tile)) return;
     if (plan->call.dropout > 0.0) {
         locus_tile_drop(head, tile, w->score, w->dropped);
         locus_tile_drop(head, tile, w->grad, w->grad);
     }
-    plan->kernels->softmax_grad(w->grad, w->score, head->geometry->keys, tile->rows, tile->columns,
-                                w->delta);
+    plan->kernels->softmax_grad(w->grad, w->score, head->geometry->stride, tile->rows,
+                                tile->columns, w->delta);
 }
 
 /* ---- sums over rows and over keys ---- */
@@ -140,7 +146,7 @@ static void add_to_keys(const locus_head *head, const locus_tile *tile, const fl
                         int64_t to_row, const locus_block *from, int64_t width)
 {
     float *keys = to + tile->key * to_row;
-    head->plan->kernels->gemm(keys, to_row, T, 1, head->geometry->keys, from->clean,
+    head->plan->kernels->gemm(keys, to_row, T, 1, head->geometry->stride, from->clean,
                               from->clean_row, tile->columns, tile->rows, width, 1);
     locus_patch(head, tile, T, keys, to_row, locus_by_column(), from, locus_by_row(), width);
 }
@@ -149,7 +155,7 @@ static void add_to_keys(const locus_head *head, const locus_tile *tile, const fl
 static void add_to_rows(const locus_head *head, const locus_tile *tile, const float *T, float *to,
                         const locus_block *from, int64_t width)
 {
-    head->plan->kernels->gemm(to, width, T, head->geometry->keys, 1, from->clean, from->clean_row,
+    head->plan->kernels->gemm(to, width, T, head->geometry->stride, 1, from->clean, from->clean_row,
                               tile->rows, tile->columns, width, 1);
     locus_patch(head, tile, T, to, width, locus_by_row(), from, locus_by_column(), width);
 }
@@ -302,12 +308,12 @@ static void spread_query_table(const locus_head *head, const locus_tile *tile,
 static void spread_bias(const locus_head *head, const locus_tile *tile, const float *T,
                         const locus_slot *slot)
 {
-    const int64_t z_00 = head->plan->call.most - tile->delta_00, keys = head->geometry->keys;
+    const int64_t z_00 = head->plan->call.most - tile->delta_00, row = head->geometry->stride;
     const int64_t last = tile->rows - 1, distances = locus_window_width(tile);
     float *sums = head->worker->diagonal;
     memset(sums, 0, (size_t)distances * sizeof *sums);
     for (int64_t i = 0; i < tile->rows; i++)
-        head->plan->kernels->add(sums + last - i + tile->from[i], T + i * keys + tile->from[i],
+        head->plan->kernels->add(sums + last - i + tile->from[i], T + i * row + tile->from[i],
                                  tile->to[i] - tile->from[i]);
     const int64_t low = locus_most(0, last - z_00);
     const int64_t high = locus_least(distances, head->plan->span + last - z_00);
@@ -338,10 +344,10 @@ static void spread_places(const locus_backward_call *call, const locus_head *hea
     const locus_worker *w = head->worker;
     const int64_t D = head->plan->call.D;
     float *T = w->score; /* P is spent */
-    memcpy(T, w->grad, (size_t)(tile->rows * head->geometry->keys) * sizeof *T);
+    memcpy(T, w->grad, (size_t)(tile->rows * head->geometry->stride) * sizeof *T);
     locus_tile placed = *tile;
     placed.skips_reset = head->plan->has_reset;
-    if (head->plan->has_reset) spread_reset(rows, tile, T, head->geometry->keys, slot);
+    if (head->plan->has_reset) spread_reset(rows, tile, T, head->geometry->stride, slot);
     if (slot->bias != NULL) spread_bias(head, tile, T, slot);
     if (call->wanted.pos_q) {
         const locus_block places = locus_place_block(head, tile, w->clean[1]);
@@ -361,7 +367,8 @@ void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *
         float *row = (float *)to->data + head->b * locus_broadcast_stride(to, 0) +
                      head->h * locus_broadcast_stride(to, 1) + (tile->query + i) * to->stride[2] +
                      tile->key * to->stride[3];
-        head->plan->kernels->add(row, head->worker->grad + i * head->geometry->keys, tile->columns);
+        head->plan->kernels->add(row, head->worker->grad + i * head->geometry->stride,
+                                 tile->columns);
     }
 }
 

@@ -30,8 +30,11 @@ static void zero_tensor(const locus_tensor *t)
 
 void locus_fold_zero(const locus_backward_call *call)
 {
+    const locus_tensors *g = call->grad;
+    const int units = call->plan->call.Tq > 0, own_keys = units && locus_units_own_keys(call->plan);
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
-        const locus_tensor *t = locus_tensor_at_const(call->grad, i);
+        const locus_tensor *t = locus_tensor_at_const(g, i);
+        if ((t == &g->q && units) || ((t == &g->k || t == &g->v) && own_keys)) continue;
         if (locus_present(t) && locus_tensor_elements(t) > 0) zero_tensor(t);
     }
 }

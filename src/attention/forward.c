@@ -65,11 +65,12 @@ static void add_values(const locus_head *head, const locus_tile *tile, locus_blo
         weights = w->dropped;
     }
     for (int64_t i = 0; i < tile->rows; i++)
-        if (w->carry[i] != 1.0f) plan->kernels->scale(w->out + i * Dv, w->carry[i], Dv);
+        if (w->carry[i] != 1.0f)
+            plan->kernels->scale(w->out + i * Dv, w->out + i * Dv, w->carry[i], Dv);
 
     const locus_block values = locus_value_block(head, tile, w->clean[0]);
-    plan->kernels->gemm(w->out, Dv, weights, g->keys, 1, values.clean, values.clean_row, tile->rows,
-                        tile->columns, Dv, 1);
+    plan->kernels->gemm(w->out, Dv, weights, g->stride, 1, values.clean, values.clean_row,
+                        tile->rows, tile->columns, Dv, 1);
     locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &values, locus_by_column(), Dv);
     if (entries == NULL) return;
 
@@ -89,11 +90,10 @@ static void finish_rows(const locus_head *head, const locus_rows *rows,
     for (int64_t i = 0; i < rows->count; i++) {
         const int empty = w->sum[i] == 0.0f;
         float *out = locus_f32(&results->out, head->b, head->h, rows->first + i);
-        memcpy(out, w->out + i * Dv, (size_t)Dv * sizeof *out);
         if (empty)
             memset(out, 0, (size_t)Dv * sizeof *out);
         else
-            head->plan->kernels->scale(out, 1.0f / w->sum[i], Dv);
+            head->plan->kernels->scale(out, w->out + i * Dv, 1.0f / w->sum[i], Dv);
         *locus_f32(&results->lse, head->b, head->h, rows->first + i) =
             empty ? -INFINITY : (float)((double)w->top[i] + log((double)w->sum[i]));
     }
@@ -119,12 +119,13 @@ static void attend_rows(const locus_head *head, int64_t first, const locus_resul
     locus_strips_begin(head, w->strips[1], &fold);
     locus_head rolling = *head;
     rolling.key_strips = &key_strips;
+    const locus_finish finish = {.greatest = w->greatest};
     for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
         locus_tile tile;
         if (!locus_tile_begin(head, &rows, t, &tile)) continue;
-        const float *greatest = locus_tile_scores(&rolling, &rows, &tile);
-        head->plan->kernels->softmax_step(w->score, head->geometry->keys, tile.rows, tile.columns,
-                                          greatest, w->top, w->sum, w->carry);
+        const int found = locus_tile_scores(&rolling, &rows, &tile, &finish);
+        head->plan->kernels->softmax_step(w->score, head->geometry->stride, tile.rows, tile.columns,
+                                          found ? w->greatest : NULL, w->top, w->sum, w->carry);
         add_values(head, &tile, entries, &fold);
     }
     if (entries != NULL) locus_strips_flush(head, rows.count, &fold, flush_values, entries);

@@ -28,7 +28,9 @@ static locus_geometry geometry(const locus_plan *plan, int64_t rows, int64_t key
     const int64_t padded = locus_ceil_div(locus_most(plan->call.Tk, 1), LOCUS_PANEL) * LOCUS_PANEL;
     keys = locus_least(keys, padded);
     const int64_t window = locus_ceil_div(rows + keys, LOCUS_PANEL) * LOCUS_PANEL;
-    return (locus_geometry){.rows = rows, .keys = keys, .window = window};
+    /* An odd number of cache lines: the rows of one column then fall into different sets. */
+    const int64_t stride = keys + (keys / LOCUS_LANES % 2 == 0 ? LOCUS_LANES : 0);
+    return (locus_geometry){.rows = rows, .keys = keys, .stride = stride, .window = window};
 }
 
 /* Below so many queries the transposition of the keys costs more than it saves. */

@@ -38,10 +38,10 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->factor = locus_take_floats(arena, rows);
     w->delta = locus_take_floats(arena, rows);
 
-    w->score = locus_take_floats(arena, rows * g->keys);
-    w->grad = locus_take_floats(arena, backward ? rows * g->keys : 0);
-    w->dropped = locus_take_floats(arena, call->dropout > 0.0 ? rows * g->keys : 0);
-    w->places = locus_take_floats(arena, places ? rows * g->keys : 0);
+    w->score = locus_take_floats(arena, rows * g->stride);
+    w->grad = locus_take_floats(arena, backward ? rows * g->stride : 0);
+    w->dropped = locus_take_floats(arena, call->dropout > 0.0 ? rows * g->stride : 0);
+    w->places = locus_take_floats(arena, places ? rows * g->stride : 0);
     const int64_t panels =
         tables && !backward && !plan->few_rows ? locus_panel_floats(plan->row_count, D) : 0;
     for (size_t i = 0; i < (backward ? 4 : 2); i++) w->strips[i] = locus_take_floats(arena, strips);
@@ -162,9 +162,13 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backw
 static void load_row(const locus_kernels *kernels, float *to, const float *row, const float *shift,
                      float factor, int64_t width)
 {
+    if (shift == NULL) {
+        kernels->scale(to, row, factor, width);
+        return;
+    }
     memcpy(to, row, (size_t)width * sizeof *to);
-    if (shift != NULL) kernels->add(to, shift, width);
-    kernels->scale(to, factor, width);
+    kernels->add(to, shift, width);
+    kernels->scale(to, to, factor, width);
 }
 
 static const float *head_row(const locus_tensor *t, int64_t h)

@@ -14,6 +14,7 @@
 typedef struct locus_geometry {
     int64_t rows;   /* of a query tile, at most MOST_ROWS                         */
     int64_t keys;   /* of a key tile, a multiple of LOCUS_PANEL; the row stride   */
+    int64_t stride; /* floats from one row of a tile to the next                  */
     int64_t window; /* room for the distances that meet in a tile, rows + keys - 1 */
 } locus_geometry;
 enum { MOST_ROWS = 384, MOST_KEYS = 512, INDEX_PAD = MOST_ROWS + MOST_KEYS + 2 * LOCUS_LANES };

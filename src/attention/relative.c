@@ -90,16 +90,25 @@ static void entry_products(const locus_head *head, float *to, int64_t to_row, co
     if (head->unpacked && rows < LOCUS_LANES) {
         kernels->dots(to, to_row, A, a_row, entries, stride, rows, width, count, NULL, 0);
         for (int64_t r = 0; factor != 1.0f && r < rows; r++)
-            kernels->scale(to + r * to_row, factor, count);
+            kernels->scale(to + r * to_row, to + r * to_row, factor, count);
         return;
     }
     if (panels == NULL) {
         kernels->pack(head->worker->entry_panels, entries, stride, count, width);
         if (factor != 1.0f)
-            kernels->scale(head->worker->entry_panels, factor, locus_panel_floats(count, width));
+            kernels->scale(head->worker->entry_panels, head->worker->entry_panels, factor,
+                           locus_panel_floats(count, width));
         panels = head->worker->entry_panels;
     }
-    kernels->product(to, to_row, A, a_row, panels, rows, width, count, NULL, 0, NULL);
+    const locus_product_tile product = {.c = to,
+                                        .c_row = to_row,
+                                        .a = A,
+                                        .a_row = a_row,
+                                        .panels = panels,
+                                        .rows = rows,
+                                        .inner = width,
+                                        .columns = count};
+    kernels->product(&product);
 }
 
 /* Roll the strip to the stretch and compute the columns that are new. */
@@ -150,7 +159,7 @@ void locus_strip_read(const locus_head *head, const locus_band *band, const locu
 {
     const stretch s = band_stretch(head->plan, band);
     for (int64_t i = 0; i < band->rows; i++) {
-        float *to = T + (band->first + i) * head->geometry->keys;
+        float *to = T + (band->first + i) * head->geometry->stride;
         const float *row = strip->data + i * strip->width;
         if (head->plan->table_steps)
             head->plan->kernels->lookup(to, row, (int32_t)strip->first, s.origin - i,
@@ -166,19 +175,19 @@ void locus_add_by_keys(const locus_head *head, const locus_tile *tile, const loc
 {
     const locus_plan *plan = head->plan;
     const locus_tensor *k = &head->in->k;
-    const int64_t keys = head->geometry->keys, D = plan->call.D;
+    const int64_t row = head->geometry->stride, D = plan->call.D;
     const stretch s = stretch_of(plan, tile->delta_00, tile->rows, tile->columns);
     locus_strip strip = locus_key_strip(head, head->worker->key_strip);
     extend(head, s, locus_f32(k, head->b, head->kv, tile->key), k->stride[2], tile->columns, table,
            head->worker->query_table_panels, (float)plan->call.scale, D, &strip);
     if (plan->table_steps) {
-        plan->kernels->lookup_columns(T, keys, strip.data, strip.width, (int32_t)strip.first,
+        plan->kernels->lookup_columns(T, row, strip.data, strip.width, (int32_t)strip.first,
                                       s.origin, tile->rows, tile->columns);
         return;
     }
     for (int64_t i = 0; i < tile->rows; i++)
         for (int64_t j = 0; j < tile->columns; j++)
-            T[i * keys + j] += strip.data[j * strip.width + s.origin[j - i] - strip.first];
+            T[i * row + j] += strip.data[j * strip.width + s.origin[j - i] - strip.first];
 }
 
 /* ---- folds ---- */
@@ -204,7 +213,7 @@ static void fold_band(const locus_head *head, const locus_band *band, const floa
             context);
     for (int64_t i = 0; i < band->rows; i++) {
         float *row = strip->data + i * strip->width;
-        const float *from = T + (band->first + i) * head->geometry->keys;
+        const float *from = T + (band->first + i) * head->geometry->stride;
         if (head->plan->table_steps)
             head->plan->kernels->fold(row, (int32_t)strip->first, s.origin - i, from,
                                       band->columns);
@@ -238,8 +247,8 @@ void locus_strips_flush(const locus_head *head, int64_t rows, locus_strips *stri
 void locus_strips_scale(const locus_head *head, locus_strips *strips, int64_t i, float factor)
 {
     const locus_strip *strip = &strips->band[i / BAND_ROWS];
-    head->plan->kernels->scale(strip->data + i % BAND_ROWS * strip->width, factor,
-                               strip->end - strip->first);
+    float *row = strip->data + i % BAND_ROWS * strip->width;
+    head->plan->kernels->scale(row, row, factor, strip->end - strip->first);
 }
 
 locus_strip locus_fold_by_keys(const locus_head *head, const locus_tile *tile, const float *T,
@@ -255,9 +264,11 @@ locus_strip locus_fold_by_keys(const locus_head *head, const locus_tile *tile, c
     for (int64_t i = 0; i < tile->rows; i++)
         for (int64_t j = 0; j < tile->columns; j++)
             strip.data[j * strip.width + s.origin[j - i] - strip.first] +=
-                T[i * head->geometry->keys + j];
-    for (int64_t j = 0; j < tile->columns; j++)
-        head->plan->kernels->scale(strip.data + j * strip.width, factor, strip.end - strip.first);
+                T[i * head->geometry->stride + j];
+    for (int64_t j = 0; j < tile->columns; j++) {
+        float *row = strip.data + j * strip.width;
+        head->plan->kernels->scale(row, row, factor, strip.end - strip.first);
+    }
     return strip;
 }
 
@@ -278,7 +289,7 @@ void locus_entries_pack(const locus_head *head, const locus_tensor *table, int64
     const float *entries = locus_table_entries(head->plan, table, head->h, &stride);
     head->plan->kernels->pack(panels, entries, stride, head->plan->row_count, width);
     if (factor != 1.0f)
-        head->plan->kernels->scale(panels, factor,
+        head->plan->kernels->scale(panels, panels, factor,
                                    locus_panel_floats(head->plan->row_count, width));
 }
 

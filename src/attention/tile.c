@@ -102,12 +102,21 @@ static void add_places(const locus_head *head, const locus_rows *rows, const loc
     const locus_worker *w = head->worker;
     const locus_geometry *g = head->geometry;
     const int64_t D = head->plan->call.D;
-    head->plan->kernels->product(w->places, g->keys, w->place, D,
-                                 w->place_panels + locus_panel_at(tile->key, D), tile->rows, D,
-                                 tile->columns, bias_slice(head, tile), -1, NULL);
-    if (head->plan->has_reset) reset_positions(head, rows, tile, w->places, g->keys);
+    const locus_product_tile product = {.c = w->places,
+                                        .c_row = g->stride,
+                                        .a = w->place,
+                                        .a_row = D,
+                                        .panels = w->place_panels + locus_panel_at(tile->key, D),
+                                        .rows = tile->rows,
+                                        .inner = D,
+                                        .columns = tile->columns,
+                                        .plus = bias_slice(head, tile),
+                                        .plus_row = -1};
+    head->plan->kernels->product(&product);
+    if (head->plan->has_reset) reset_positions(head, rows, tile, w->places, g->stride);
     for (int64_t i = 0; i < tile->rows; i++)
-        head->plan->kernels->add(w->score + i * g->keys, w->places + i * g->keys, tile->columns);
+        head->plan->kernels->add(w->score + i * g->stride, w->places + i * g->stride,
+                                 tile->columns);
 }
 
 /* ---- masks ---- */
@@ -126,7 +135,7 @@ static void add_dense(const locus_head *head, const locus_tile *tile)
     for (int64_t i = 0; i < tile->rows; i++) {
         const float *row =
             dense_row(dense, sizeof *row, head->b, head->h, tile->query + i, tile->key);
-        float *score = head->worker->score + i * head->geometry->keys;
+        float *score = head->worker->score + i * head->geometry->stride;
         head->plan->kernels->add_bias(score, row, tile->columns);
     }
 }
@@ -135,7 +144,7 @@ static void hide_masked(const locus_head *head, const locus_tile *tile)
 {
     const locus_tensor *mask = &head->in->mask, *key_mask = &head->in->key_mask;
     for (int64_t i = 0; i < tile->rows; i++) {
-        float *score = head->worker->score + i * head->geometry->keys;
+        float *score = head->worker->score + i * head->geometry->stride;
         if (locus_present(mask)) {
             const uint8_t *row = dense_row(mask, 1, head->b, head->h, tile->query + i, tile->key);
             for (int64_t j = 0; j < tile->columns; j++)
@@ -193,46 +202,62 @@ static int hides_some(const locus_head *head, const locus_tile *tile)
 /* The content product of one band of rows, with what can be added on the way: the bias or
  * the band's strip. */
 static void score_band(const locus_head *head, const locus_tile *tile, const locus_band *band,
-                       const float *content, const float *plus, int64_t plus_row, float *greatest)
+                       const float *content, const float *plus, int64_t plus_row,
+                       const locus_finish *finish)
 {
     const locus_worker *w = head->worker;
-    const int64_t D = head->plan->call.D, keys = head->geometry->keys;
-    float *score = w->score + band->first * keys;
+    const int64_t D = head->plan->call.D, row = head->geometry->stride;
+    float *score = w->score + band->first * row;
     if (head->unpacked) {
         int64_t stride;
         const float *rows = locus_key_rows(head, tile, &stride);
-        head->plan->kernels->dots(score, keys, content + band->first * D, D, rows, stride,
+        head->plan->kernels->dots(score, row, content + band->first * D, D, rows, stride,
                                   band->rows, D, tile->columns, plus, plus_row);
         return;
     }
-    head->plan->kernels->product(score, keys, content + band->first * D, D,
-                                 w->key_panels + locus_panel_at(tile->key, D), band->rows, D,
-                                 tile->columns, plus, plus_row,
-                                 greatest != NULL ? greatest + band->first * LOCUS_LANES : NULL);
+    locus_product_tile product = {.c = score,
+                                  .c_row = row,
+                                  .a = content + band->first * D,
+                                  .a_row = D,
+                                  .panels = w->key_panels + locus_panel_at(tile->key, D),
+                                  .rows = band->rows,
+                                  .inner = D,
+                                  .columns = tile->columns,
+                                  .plus = plus,
+                                  .plus_row = plus_row};
+    if (finish != NULL && finish->greatest != NULL)
+        product.greatest = finish->greatest + band->first * LOCUS_LANES;
+    if (finish != NULL && finish->top != NULL) {
+        product.top = finish->top + band->first;
+        product.factor = finish->factor + band->first;
+    }
+    head->plan->kernels->product(&product);
 }
 
-/* Content and key table. 1 when every band could be finished in its product. */
+/* Content and key table. Every band is finished in its product, or none. */
 static int score_with_table(const locus_head *head, const locus_tile *tile, const float *content,
-                            const locus_tensor *table, float *greatest)
+                            const locus_tensor *table, const locus_finish *finish)
 {
     const locus_worker *w = head->worker;
-    int finished = 1;
+    int slices = 1;
     locus_strips_products(head, tile, w->position, table, w->key_table_panels, head->plan->call.D,
                           head->key_strips);
     for (int64_t b = 0; b < locus_bands(tile); b++) {
         const locus_band band = locus_band_at(tile, b);
+        slices &= locus_strip_slice(head, &band, &head->key_strips->band[b]) != NULL;
+    }
+    for (int64_t b = 0; b < locus_bands(tile); b++) {
+        const locus_band band = locus_band_at(tile, b);
         const locus_strip *strip = &head->key_strips->band[b];
         const float *plus = locus_strip_slice(head, &band, strip);
-        score_band(head, tile, &band, content, plus, strip->width - 1, greatest);
-        if (plus != NULL) continue;
-        locus_strip_read(head, &band, strip, w->score);
-        finished = 0;
+        score_band(head, tile, &band, content, plus, strip->width - 1, slices ? finish : NULL);
+        if (plus == NULL) locus_strip_read(head, &band, strip, w->score);
     }
-    return finished;
+    return slices;
 }
 
-const float *locus_tile_scores(const locus_head *head, const locus_rows *rows,
-                               const locus_tile *tile)
+int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locus_tile *tile,
+                      const locus_finish *finish)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
@@ -242,18 +267,19 @@ const float *locus_tile_scores(const locus_head *head, const locus_rows *rows,
     const int more = query_table != NULL || places || locus_present(&head->in->bias_dense) ||
                      hides_some(head, tile);
     const float *content = fade_content(head, rows, tile);
-    float *greatest = more || head->unpacked ? NULL : w->greatest;
+    int finished = !more && !head->unpacked;
+    if (!finished) finish = NULL;
     if (key_table != NULL) {
-        if (!score_with_table(head, tile, content, key_table, greatest)) greatest = NULL;
+        finished &= score_with_table(head, tile, content, key_table, finish);
     } else {
         const locus_band all = {0, tile->rows, tile->columns, tile->delta_00};
-        score_band(head, tile, &all, content, places ? NULL : bias_slice(head, tile), -1, greatest);
+        score_band(head, tile, &all, content, places ? NULL : bias_slice(head, tile), -1, finish);
     }
     if (query_table != NULL) locus_add_by_keys(head, tile, query_table, w->score);
     if (places) add_places(head, rows, tile);
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile);
     if (hides_some(head, tile)) hide_masked(head, tile);
-    return greatest;
+    return finished;
 }
 
 void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float *in, float *out)
@@ -261,14 +287,14 @@ void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float
     const locus_call *call = &head->plan->call;
     const uint32_t threshold = locus_dropout_threshold(call->dropout);
     const float factor = (float)(1.0 / (1.0 - call->dropout));
-    const int64_t keys = head->geometry->keys;
+    const int64_t row = head->geometry->stride;
     for (int64_t i = 0; i < tile->rows; i++)
         for (int64_t j = 0; j < tile->columns; j++) {
             const int keep = locus_dropout_keeps(call->dropout_seed, threshold, (uint32_t)head->b,
                                                  (uint32_t)head->h, (uint32_t)(tile->query + i),
                                                  (uint32_t)(tile->key + j));
-            const float weight = in[i * keys + j];
-            out[i * keys + j] = keep ? weight * factor : 0.0f;
+            const float weight = in[i * row + j];
+            out[i * row + j] = keep ? weight * factor : 0.0f;
         }
 }
 
@@ -288,7 +314,7 @@ void locus_patch(const locus_head *head, const locus_tile *tile, const float *T,
             const int64_t f = number_of(&from_view, i, j);
             if (!from->bad[f] || !is_seen(head, tile, i, j)) continue;
             const int64_t t = number_of(&to_view, i, j);
-            const float weight = T[i * head->geometry->keys + j];
+            const float weight = T[i * head->geometry->stride + j];
             if (weight == 0.0f && head->plan->call.dropout > 0.0) continue; /* dropped */
             for (int64_t c = 0; c < width; c++)
                 to[t * to_row + c] += weight * from->raw[f * from->raw_row + c];

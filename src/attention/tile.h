@@ -103,10 +103,17 @@ void locus_rows_find_bad(const locus_head *head, const locus_rows *rows);
 int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key_tile,
                      locus_tile *tile);
 
-/* worker->score: the logits, -inf where a pair is not seen. Returns worker->greatest, if it
- * could be had on the way, else NULL. */
-const float *locus_tile_scores(const locus_head *head, const locus_rows *rows,
-                               const locus_tile *tile);
+/* What the last product of a tile may do on its way out: keep the greatest of each row, or
+ * turn the logits into weights e^(s - top) factor. See locus_product_tile. */
+typedef struct locus_finish {
+    float *greatest;
+    const float *top, *factor;
+} locus_finish;
+
+/* worker->score: the logits, -inf where a pair is not seen. Returns 1 if `finish` could be
+ * done on the way, else 0: then it is left to the caller. */
+int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locus_tile *tile,
+                      const locus_finish *finish);
 
 /* Multiply weights by the dropout mask over 1 - p: out = in where there is no dropout. */
 void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float *in, float *out);

@@ -7,11 +7,22 @@
 #if defined(__GNUC__)
 #define LOCUS_PRINTF(template, first) __attribute__((format(printf, template, first)))
 #define LOCUS_INLINE static inline __attribute__((always_inline))
+#define LOCUS_NOINLINE __attribute__((noinline))
 #define LOCUS_RESTRICT __restrict
 __extension__ typedef unsigned __int128 locus_u128;
 __extension__ typedef __int128 locus_i128;
 #else
 #error "Locus needs a compiler with 128-bit integers and vector types (gcc or clang)"
+#endif
+
+/* Before a short loop of constant length over registers: unroll it altogether, or the
+ * registers become an array in memory. */
+#if defined(__clang__)
+#define LOCUS_UNROLL _Pragma("unroll")
+#elif defined(__GNUC__)
+#define LOCUS_UNROLL _Pragma("GCC unroll 16")
+#else
+#define LOCUS_UNROLL
 #endif
 
 #endif

@@ -11,6 +11,7 @@
 _Static_assert(LOCUS_LANES % VL == 0 && LOCUS_PANEL % (GEMM_VECTORS * VL) == 0,
                "tiles and panels are whole numbers of vectors");
 
+#include "kernels/exp.inc.c"
 #include "kernels/gemm.inc.c"
 #include "kernels/linear.inc.c"
 #include "kernels/lookup.inc.c"

@@ -18,17 +18,60 @@ LOCUS_INLINE void store_some(float *p, vf x, int64_t tail)
         v_storen(p, x, tail);
 }
 
+/* What becomes of the sums of a tile; see locus_product_tile. The pointers stand at its first
+ * row and column. */
+typedef struct finish {
+    const float *plus;
+    int64_t plus_row;
+    float *greatest;
+    const float *top, *factor;
+    const float *weight, *delta;
+} finish;
+
+LOCUS_INLINE finish finish_at(finish f, int64_t row, int64_t column, int64_t c_row)
+{
+    if (f.plus != NULL) f.plus += row * f.plus_row + column;
+    if (f.greatest != NULL) f.greatest += row * LOCUS_LANES;
+    if (f.top != NULL) f.top += row;
+    if (f.factor != NULL) f.factor += row;
+    if (f.weight != NULL) f.weight += row * c_row + column;
+    if (f.delta != NULL) f.delta += row;
+    return f;
+}
+
+/* The greatest of a row is kept by lanes; that of a tail in lane 0. */
+LOCUS_INLINE void finish_sums(float *C, vf *sum, int64_t c_row, finish f, const int i, int64_t tail,
+                              const int vectors)
+{
+    const vf top = v_set1(f.top != NULL ? -reference(f.top[i]) : 0.0f);
+    const vf factor = v_set1(f.factor != NULL ? f.factor[i] : 1.0f);
+    const vf delta = v_set1(f.delta != NULL ? -f.delta[i] : 0.0f);
+    float *most = f.greatest != NULL ? f.greatest + i * LOCUS_LANES : NULL;
+    vf greatest = most != NULL && tail == 0 ? v_load(most) : v_set1(0.0f);
+    for (int v = 0; v < vectors; v++) {
+        if (f.plus != NULL)
+            sum[v] = v_add(sum[v], load_some(f.plus + i * f.plus_row + v * VL, tail));
+        if (f.top != NULL) sum[v] = weight_again(sum[v], top, factor);
+        if (f.weight != NULL)
+            sum[v] = score_grad(load_some(f.weight + i * c_row + v * VL, tail), sum[v], delta);
+        store_some(C + v * VL, sum[v], tail);
+        greatest = v_max(sum[v], greatest);
+    }
+    if (most == NULL) return;
+    if (tail == 0) v_store(most, greatest);
+    for (int64_t c = 0; c < tail; c++)
+        if (C[c] > most[0]) most[0] = C[c];
+}
+
 LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t a_row,
                                int64_t a_column, const float *B, int64_t b_row, int64_t inner,
-                               const float *start, int64_t start_row, const float *plus,
-                               int64_t plus_row, float *greatest, int64_t tail, const int rows,
+                               const float *start, finish f, int64_t tail, const int rows,
                                const int vectors)
 {
     vf sum[GEMM_ROWS][GEMM_VECTORS];
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
-            sum[i][v] =
-                start != NULL ? load_some(start + i * start_row + v * VL, tail) : v_set1(0.0f);
+            sum[i][v] = start != NULL ? load_some(start + i * c_row + v * VL, tail) : v_set1(0.0f);
     for (int64_t j = 0; j < inner; j++) {
         vf b[GEMM_VECTORS];
         for (int v = 0; v < vectors; v++) b[v] = load_some(B + j * b_row + v * VL, tail);
@@ -37,53 +80,34 @@ LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t 
             for (int v = 0; v < vectors; v++) sum[i][v] = v_fma(a, b[v], sum[i][v]);
         }
     }
-    for (int i = 0; i < rows; i++) {
-        float *most = greatest != NULL ? greatest + i * LOCUS_LANES : NULL;
-        vf top = most != NULL && tail == 0 ? v_load(most) : v_set1(0.0f);
-        for (int v = 0; v < vectors; v++) {
-            if (plus != NULL)
-                sum[i][v] = v_add(sum[i][v], load_some(plus + i * plus_row + v * VL, tail));
-            store_some(C + i * c_row + v * VL, sum[i][v], tail);
-            top = v_max(sum[i][v], top);
-        }
-        if (most == NULL) continue;
-        if (tail == 0) v_store(most, top);
-        for (int64_t c = 0; c < tail; c++)
-            if (C[i * c_row + c] > most[0]) most[0] = C[i * c_row + c];
-    }
+    LOCUS_UNROLL
+    for (int i = 0; i < rows; i++) finish_sums(C + i * c_row, sum[i], c_row, f, i, tail, vectors);
 }
 
 /* A band of rows over all columns of B. */
 LOCUS_INLINE void row_band(float *C, int64_t c_row, const float *A, int64_t a_row, int64_t a_column,
                            const float *B, int64_t b_row, int64_t inner, int64_t columns,
-                           const float *start, const float *plus, int64_t plus_row, float *greatest,
-                           const int rows)
+                           const float *start, finish f, const int rows)
 {
     int64_t c = 0;
-#define AT(p) ((p) != NULL ? (p) + c : NULL)
-    for (; c + GEMM_VECTORS * VL <= columns; c += GEMM_VECTORS * VL)
-        tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner, AT(start), c_row,
-                     AT(plus), plus_row, greatest, 0, rows, GEMM_VECTORS);
-    for (; c + VL <= columns; c += VL)
-        tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner, AT(start), c_row,
-                     AT(plus), plus_row, greatest, 0, rows, 1);
-    if (c < columns)
-        tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner, AT(start), c_row,
-                     AT(plus), plus_row, greatest, columns - c, rows, 1);
-#undef AT
+#define TILE(tail, vectors)                                                                        \
+    tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner,                            \
+                 start != NULL ? start + c : NULL, finish_at(f, 0, c, c_row), tail, rows, vectors)
+    for (; c + GEMM_VECTORS * VL <= columns; c += GEMM_VECTORS * VL) TILE(0, GEMM_VECTORS);
+    for (; c + VL <= columns; c += VL) TILE(0, 1);
+    if (c < columns) TILE(columns - c, 1);
+#undef TILE
 }
 
 /* Bands of GEMM_ROWS rows, and one of what is left. */
 LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_row,
                             int64_t a_column, const float *B, int64_t b_row, int64_t rows,
-                            int64_t inner, int64_t columns, const int accumulate, const float *plus,
-                            int64_t plus_row, float *greatest)
+                            int64_t inner, int64_t columns, const int accumulate, finish f)
 {
     int64_t i = 0;
 #define BAND(count)                                                                                \
     row_band(C + i * c_row, c_row, A + i * a_row, a_row, a_column, B, b_row, inner, columns,       \
-             accumulate ? C + i * c_row : NULL, plus != NULL ? plus + i * plus_row : NULL,         \
-             plus_row, greatest != NULL ? greatest + i * LOCUS_LANES : NULL, count)
+             accumulate ? C + i * c_row : NULL, finish_at(f, i, 0, c_row), count)
     for (; i + GEMM_ROWS <= rows; i += GEMM_ROWS) BAND(GEMM_ROWS);
     switch (rows - i) {
     case 1: BAND(1); break;
@@ -100,36 +124,52 @@ LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_r
 
 static LOCUS_GEMM(gemm)
 {
+    const finish none = {0};
     if (accumulate)
-        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 1, NULL, 0, NULL);
+        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 1, none);
     else
-        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 0, NULL, 0, NULL);
+        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 0, none);
 }
 
 /* A panel is the transpose of LOCUS_PANEL rows: [width][LOCUS_PANEL]. */
-LOCUS_INLINE void panel_products(float *C, int64_t c_row, const float *A, int64_t a_row,
-                                 const float *panels, int64_t rows, int64_t inner, int64_t columns,
-                                 const float *plus, int64_t plus_row, float *greatest)
+LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f)
 {
-    for (int64_t i = 0; greatest != NULL && i < rows * LOCUS_LANES; i++) greatest[i] = -INFINITY;
-    for (int64_t c = 0; c < columns; c += LOCUS_PANEL) {
-        const int64_t count = columns - c < LOCUS_PANEL ? columns - c : LOCUS_PANEL;
-        all_bands(C + c, c_row, A, a_row, 1, panels + locus_panel_at(c, inner), LOCUS_PANEL, rows,
-                  inner, count, 0, plus != NULL ? plus + c : NULL, plus_row, greatest);
+    for (int64_t i = 0; f.greatest != NULL && i < t->rows * LOCUS_LANES; i++)
+        f.greatest[i] = -INFINITY;
+    for (int64_t c = 0; c < t->columns; c += LOCUS_PANEL) {
+        const int64_t count = t->columns - c < LOCUS_PANEL ? t->columns - c : LOCUS_PANEL;
+        all_bands(t->c + c, t->c_row, t->a, t->a_row, 1, t->panels + locus_panel_at(c, t->inner),
+                  LOCUS_PANEL, t->rows, t->inner, count, 0, finish_at(f, 0, c, t->c_row));
     }
 }
 
-/* The four ways apart, so that each is compiled without the others' tests. */
+/* Each way is a function of its own: compiled without the others' tests, and small enough that
+ * the compiler keeps its pointers in registers. */
+#define PRODUCT_WAY(name, ...)                                                                     \
+    static LOCUS_NOINLINE LOCUS_PRODUCT(name) { panel_products(t, (finish){__VA_ARGS__}); }
+#define PLUS .plus = t->plus, .plus_row = t->plus_row
+PRODUCT_WAY(product_sum, 0)
+PRODUCT_WAY(product_sum_plus, PLUS)
+PRODUCT_WAY(product_greatest, .greatest = t->greatest)
+PRODUCT_WAY(product_greatest_plus, PLUS, .greatest = t->greatest)
+PRODUCT_WAY(product_weight, .top = t->top, .factor = t->factor)
+PRODUCT_WAY(product_weight_plus, PLUS, .top = t->top, .factor = t->factor)
+PRODUCT_WAY(product_grad, .weight = t->weight, .delta = t->delta)
+PRODUCT_WAY(product_grad_plus, PLUS, .weight = t->weight, .delta = t->delta)
+#undef PLUS
+#undef PRODUCT_WAY
+
 static LOCUS_PRODUCT(product)
 {
-    if (plus != NULL && greatest != NULL)
-        panel_products(C, c_row, A, a_row, panels, rows, inner, columns, plus, plus_row, greatest);
-    else if (plus != NULL)
-        panel_products(C, c_row, A, a_row, panels, rows, inner, columns, plus, plus_row, NULL);
-    else if (greatest != NULL)
-        panel_products(C, c_row, A, a_row, panels, rows, inner, columns, NULL, 0, greatest);
+    const int plus = t->plus != NULL;
+    if (t->greatest != NULL)
+        (plus ? product_greatest_plus : product_greatest)(t);
+    else if (t->top != NULL)
+        (plus ? product_weight_plus : product_weight)(t);
+    else if (t->weight != NULL)
+        (plus ? product_grad_plus : product_grad)(t);
     else
-        panel_products(C, c_row, A, a_row, panels, rows, inner, columns, NULL, 0, NULL);
+        (plus ? product_sum_plus : product_sum)(t);
 }
 
 /* Four right rows against one left row at a time. */

@@ -36,19 +36,31 @@ static inline int64_t locus_panel_at(int64_t first, int64_t width) { return firs
     void name(float *panels, const float *rows, int64_t row_stride, int64_t count, int64_t width)
 typedef LOCUS_PACK((*locus_pack_fn));
 
-/* C[i][c] = sum_j A[i][j] row_c[j] + plus[i][c]
- * for i < rows, j < inner, c < columns, where row_c are the rows packed in `panels`. A is
- * row-major with stride a_row. plus[i][c] is read at plus[i * plus_row + c], plus_row of
- * any sign; NULL: nothing is added. greatest, if not NULL, receives LOCUS_LANES numbers per
- * row, the greatest of which is the greatest of C[i] (NaN aside). */
-#define LOCUS_PRODUCT(name)                                                                        \
-    void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *panels,         \
-              int64_t rows, int64_t inner, int64_t columns, const float *plus, int64_t plus_row,   \
-              float *greatest)
+/* s = sum_j A[i][j] row_c[j] + plus[i][c] for i < rows, j < inner, c < columns, where row_c
+ * are the rows packed in `panels`. At most one of greatest, top and weight is not NULL:
+ *     none       C = s
+ *     greatest   C = s, and `greatest` receives LOCUS_LANES numbers per row, the greatest of
+ *                which is the greatest of C[i] (NaN aside)
+ *     top        C = e^(s - top[i]) factor[i], as softmax_again
+ *     weight     C = weight[i][c] (s - delta[i]), as softmax_grad; rows c_row apart */
+typedef struct locus_product_tile {
+    float *c;
+    int64_t c_row;
+    const float *a; /* A[i][j] at a[i * a_row + j] */
+    int64_t a_row;
+    const float *panels;
+    int64_t rows, inner, columns;
+    const float *plus; /* at plus[i * plus_row + c], plus_row of any sign; NULL: nothing */
+    int64_t plus_row;
+    float *greatest;
+    const float *top, *factor;
+    const float *weight, *delta;
+} locus_product_tile;
+#define LOCUS_PRODUCT(name) void name(const locus_product_tile *t)
 typedef LOCUS_PRODUCT((*locus_product_fn));
 
-/* The same product for few rows, with the right rows as they lie, row_stride apart. The sums
- * run in lanes: their bits are not those of `product`. */
+/* C = s for few rows, with the right rows as they lie, row_stride apart. The sums run in
+ * lanes: their bits are not those of `product`. */
 #define LOCUS_DOTS(name)                                                                           \
     void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *right,          \
               int64_t row_stride, int64_t rows, int64_t inner, int64_t columns, const float *plus, \
@@ -123,6 +135,13 @@ typedef LOCUS_BAD_ROWS((*locus_bad_rows_fn));
               float *top, float *sum, float *carry)
 typedef LOCUS_SOFTMAX_STEP((*locus_softmax_step_fn));
 
+/* y[i] = sum_c X[i][c] Y[i][c] for i < rows, c < width, each sum in the order in which
+ * `product` would make it. */
+#define LOCUS_ROW_DOTS(name)                                                                       \
+    void name(float *y, const float *X, int64_t x_row, const float *Y, int64_t y_row,              \
+              int64_t rows, int64_t width)
+typedef LOCUS_ROW_DOTS((*locus_row_dots_fn));
+
 /* S[i][j] = e^(S[i][j] - top[i]) factor[i]; exactly 0 where S[i][j] is -inf. */
 #define LOCUS_SOFTMAX_AGAIN(name)                                                                  \
     void name(float *S, int64_t stride, int64_t rows, int64_t columns, const float *top,           \
@@ -168,8 +187,8 @@ typedef LOCUS_ADD((*locus_add_fn));
 #define LOCUS_ADD_BIAS(name) void name(float *y, const float *x, int64_t columns)
 typedef LOCUS_ADD_BIAS((*locus_add_bias_fn));
 
-/* y[c] *= factor. */
-#define LOCUS_SCALE(name) void name(float *y, float factor, int64_t columns)
+/* y[c] = factor x[c]; x may be y. */
+#define LOCUS_SCALE(name) void name(float *y, const float *x, float factor, int64_t columns)
 typedef LOCUS_SCALE((*locus_scale_fn));
 
 typedef struct locus_kernels {
@@ -178,6 +197,7 @@ typedef struct locus_kernels {
     locus_pack_fn pack;
     locus_product_fn product;
     locus_dots_fn dots;
+    locus_row_dots_fn row_dots;
     locus_gemm_fn gemm;
     locus_linear_fn linear;
     locus_bad_rows_fn bad_rows;

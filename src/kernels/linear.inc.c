@@ -3,8 +3,6 @@
  * is LOCUS_INNER_BLOCK x LOCUS_PANEL, stays in the first cache while all rows go by; the rows
  * of A that follow and the next block of B are prefetched meanwhile. */
 
-static inline vf v_exp(vf x); /* softmax.inc.c */
-
 /* ---- activations ---- */
 
 /* x / (1 + e^-z), z of the sign of x: neither factor overflows, and -inf gives 0. */
@@ -166,9 +164,9 @@ LOCUS_INLINE void linear_band(inner_block *k, const float *A, int64_t i, int fol
         linear_tile(k, C + c, AT(start), a, k->b + c, c == 0 ? next_a : NULL, a_row, a_column,
                     rows);
     for (; c < k->columns; c += VL)
-        tile_product(C + c, t->c_row, a, a_row, a_column, k->b + c, LOCUS_PANEL, k->inner, NULL, 0,
-                     AT(start), k->start_row, NULL, k->columns - c < VL ? k->columns - c : 0, rows,
-                     1);
+        tile_product(C + c, t->c_row, a, a_row, a_column, k->b + c, LOCUS_PANEL, k->inner, NULL,
+                     (finish){.plus = AT(start), .plus_row = k->start_row},
+                     k->columns - c < VL ? k->columns - c : 0, rows, 1);
 #undef AT
     if (k->finish) finish_band(k, i, rows);
 }

@@ -23,8 +23,38 @@ static LOCUS_SCALE(scale)
 {
     const vf f = v_set1(factor);
     int64_t c = 0;
-    for (; c + VL <= columns; c += VL) v_store(y + c, v_mul(v_load(y + c), f));
-    for (; c < columns; c++) y[c] *= factor;
+    for (; c + VL <= columns; c += VL) v_store(y + c, v_mul(v_load(x + c), f));
+    for (; c < columns; c++) y[c] = x[c] * factor;
+}
+
+/* VL rows at a time, one to a lane. */
+static LOCUS_ROW_DOTS(row_dots)
+{
+    int64_t i = 0;
+    for (; i + VL <= rows; i += VL) {
+        vf sum = v_set1(0.0f);
+        int64_t c = 0;
+        for (; c + VL <= width; c += VL) {
+            vf x[VL], y_block[VL];
+            for (int r = 0; r < VL; r++) {
+                x[r] = v_load(X + (i + r) * x_row + c);
+                y_block[r] = v_load(Y + (i + r) * y_row + c);
+            }
+            v_transpose(x);
+            v_transpose(y_block);
+            for (int k = 0; k < VL; k++) sum = v_fma(x[k], y_block[k], sum);
+        }
+        for (; c < width; c++) {
+            float x[VL], y_column[VL];
+            for (int r = 0; r < VL; r++) {
+                x[r] = X[(i + r) * x_row + c];
+                y_column[r] = Y[(i + r) * y_row + c];
+            }
+            sum = v_fma(v_load(x), v_load(y_column), sum);
+        }
+        v_store(y + i, sum);
+    }
+    for (; i < rows; i++) gemm(y + i, 1, X + i * x_row, width, 1, Y + i * y_row, 1, 1, width, 1, 0);
 }
 
 /* 0 times a row sums to 0, unless a NaN or an infinity makes it NaN. */

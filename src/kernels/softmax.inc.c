@@ -1,22 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exponentials of attention. */
-
-/* e^x = 2^t, t = x log2 e, for x <= 0 (a few ulp above 0 will do): e^0 = 1 exactly, 0 below
- * the normal range, NaN for NaN and +inf. t = n + f, |f| <= 1/2; 2^f by a minimax polynomial
- * with 2^0 = 1 (9e-8). The relative error is below 2 ulp, plus |x| 2^-24 from rounding t,
- * which is the less the smaller e^x is. */
-static inline vf v_exp(vf x)
-{
-    vf n;
-    const vf f = v_split(v_mul(x, v_set1(1.44269504f)), &n);
-    vf p = v_set1(1.32647272e-3f);
-    p = v_fma(p, f, v_set1(9.67151269e-3f));
-    p = v_fma(p, f, v_set1(5.55073374e-2f));
-    p = v_fma(p, f, v_set1(2.40222421e-1f));
-    p = v_fma(p, f, v_set1(6.93146978e-1f));
-    p = v_fma(p, f, v_set1(1.0f));
-    return v_times_pow2(p, n);
-}
+/* Softmax over tiles, there and back. */
 
 /* Columns are worked on in whole vectors: the slack behind the last one becomes -inf. */
 static inline int64_t pad_row(float *row, int64_t columns)
@@ -25,9 +8,6 @@ static inline int64_t pad_row(float *row, int64_t columns)
     for (int64_t c = columns; c < padded; c++) row[c] = -INFINITY;
     return padded;
 }
-
-/* A row that has seen nothing but -inf subtracts 0, so that -inf - (-inf) never arises. */
-static inline float reference(float top) { return top == -INFINITY ? 0.0f : top; }
 
 static inline float row_greatest(const float *row, int64_t padded)
 {
@@ -88,30 +68,24 @@ static LOCUS_SOFTMAX_STEP(softmax_step)
 
 static LOCUS_SOFTMAX_AGAIN(softmax_again)
 {
-    const vf masked = v_set1(-INFINITY);
     for (int64_t i = 0; i < rows; i++) {
         float *row = S + i * stride;
         const int64_t padded = pad_row(row, columns);
         const vf minus = v_set1(-reference(top[i])), times = v_set1(factor[i]);
         for (int64_t c = 0; c < padded; c += VL) {
-            const vf s = v_load(row + c);
-            const vf weight = v_mul(v_exp(v_add(s, minus)), times);
-            v_store(row + c, v_unless_equal(s, masked, weight));
+            v_store(row + c, weight_again(v_load(row + c), minus, times));
         }
     }
 }
 
 static LOCUS_SOFTMAX_GRAD(softmax_grad)
 {
-    const vf zero = v_set1(0.0f);
     for (int64_t i = 0; i < rows; i++) {
         float *grad = dP + i * stride;
         const float *weight = P + i * stride;
         const vf minus = v_set1(-delta[i]);
         for (int64_t c = 0; c < columns; c += VL) {
-            const vf p = v_load(weight + c);
-            const vf ds = v_mul(p, v_add(v_load(grad + c), minus));
-            v_store(grad + c, v_unless_equal(p, zero, ds));
+            v_store(grad + c, score_grad(v_load(weight + c), v_load(grad + c), minus));
         }
     }
 }

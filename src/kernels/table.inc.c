@@ -8,6 +8,7 @@ const locus_kernels KERNELS_NAME = {
     .pack = pack,
     .product = product,
     .dots = dots,
+    .row_dots = row_dots,
     .gemm = gemm,
     .linear = linear,
     .bad_rows = bad_rows,

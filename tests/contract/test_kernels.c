@@ -82,6 +82,47 @@ static void test_gemm_chain(const locus_kernels *k)
 
 /* ---- packed products ---- */
 
+/* What a product does on its way out has the bits of the pass that would do it afterwards. C
+ * holds the sums. */
+static void check_finishes(const locus_kernels *k, locus_product_tile *tile)
+{
+    static float sums[ROOM], weight[ROOM];
+    float top[16], factor[16], delta[16];
+    for (int i = 0; i < 16; i++) {
+        top[i] = i % 5 == 4 ? -INFINITY : 3.0f + (float)i; /* above every sum */
+        factor[i] = i % 3 == 0 ? 0.25f : 1.0f;
+        delta[i] = 0.1f * (float)i;
+    }
+    const int64_t end = tile->rows * tile->c_row;
+    memcpy(sums, C, sizeof sums);
+    tile->top = top;
+    tile->factor = factor;
+    k->product(tile);
+    for (int64_t i = 0; i < tile->rows; i++) {
+        float row[256];
+        memcpy(row, sums + i * tile->c_row, (size_t)tile->columns * sizeof *row);
+        k->softmax_again(row, 256, 1, tile->columns, &top[i], &factor[i]);
+        CHECK(!memcmp(row, C + i * tile->c_row, (size_t)tile->columns * sizeof *row),
+              "weights of row %d differ from softmax_again", (int)i);
+    }
+    tile->top = tile->factor = NULL;
+    for (int64_t at = 0; at < ROOM; at++) weight[at] = at % 7 == 0 ? 0.0f : before[at];
+    tile->weight = weight;
+    tile->delta = delta;
+    k->product(tile);
+    for (int64_t i = 0; i < tile->rows; i++) {
+        float row[256], weights[256] = {0};
+        memcpy(row, sums + i * tile->c_row, (size_t)tile->columns * sizeof *row);
+        memcpy(weights, weight + i * tile->c_row, (size_t)tile->columns * sizeof *row);
+        k->softmax_grad(row, weights, 256, 1, tile->columns, &delta[i]);
+        CHECK(!memcmp(row, C + i * tile->c_row, (size_t)tile->columns * sizeof *row),
+              "gradients of row %d differ from softmax_grad", (int)i);
+    }
+    for (int64_t at = 0; at < end; at++)
+        if (at % tile->c_row >= tile->columns)
+            CHECK(C[at] == before[at], "a finish wrote outside at %d", (int)at);
+}
+
 static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, int64_t columns,
                           int64_t plus_row)
 {
@@ -90,8 +131,18 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
     const float *plus = plus_row != 0 ? before + 4096 : NULL;
     memcpy(C, before, sizeof C);
     k->pack(panels, B, b_row, columns, inner);
-    k->product(C, c_row, A, a_row, panels, rows, inner, columns, plus, plus_row,
-               columns % 2 ? greatest : NULL);
+    locus_product_tile tile = {.c = C,
+                               .c_row = c_row,
+                               .a = A,
+                               .a_row = a_row,
+                               .panels = panels,
+                               .rows = rows,
+                               .inner = inner,
+                               .columns = columns,
+                               .plus = plus,
+                               .plus_row = plus_row,
+                               .greatest = columns % 2 ? greatest : NULL};
+    k->product(&tile);
     double worst = 0.0;
     int touched = 0;
     for (int64_t at = 0; at < (rows + 1) * c_row; at++) {
@@ -123,6 +174,8 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
         CHECK(found == want, "greatest of row %d: %g, expected %g", (int)i, (double)found,
               (double)want);
     }
+    tile.greatest = NULL;
+    check_finishes(k, &tile);
 }
 
 static void test_product(const locus_kernels *k)
@@ -489,7 +542,7 @@ static void test_rows(const locus_kernels *k)
     for (int64_t n = 0; n <= 70; n++) {
         memcpy(C, before, sizeof C);
         k->add(C, A, n);
-        k->scale(C + 100, 0.5f, n);
+        k->scale(C + 100, C + 100, 0.5f, n);
         float biased[80], bias[80];
         for (int c = 0; c < 80; c++) {
             biased[c] = c % 5 == 0 ? NAN : A[c];

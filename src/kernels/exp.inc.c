@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The exponential of attention, and what the backward pass makes of a score. */
+
+/* e^x = 2^t, t = x log2 e, for x <= 0 (a few ulp above 0 will do): e^0 = 1 exactly, 0 below
+ * the normal range, NaN for NaN and +inf. t = n + f, |f| <= 1/2; 2^f by a minimax polynomial
+ * with 2^0 = 1 (9e-8). The relative error is below 2 ulp, plus |x| 2^-24 from rounding t,
+ * which is the less the smaller e^x is. */
+static inline vf v_exp(vf x)
+{
+    vf n;
+    const vf f = v_split(v_mul(x, v_set1(1.44269504f)), &n);
+    vf p = v_set1(1.32647272e-3f);
+    p = v_fma(p, f, v_set1(9.67151269e-3f));
+    p = v_fma(p, f, v_set1(5.55073374e-2f));
+    p = v_fma(p, f, v_set1(2.40222421e-1f));
+    p = v_fma(p, f, v_set1(6.93146978e-1f));
+    p = v_fma(p, f, v_set1(1.0f));
+    return v_times_pow2(p, n);
+}
+
+/* A row that has seen nothing but -inf subtracts 0, so that -inf - (-inf) never arises. */
+static inline float reference(float top) { return top == -INFINITY ? 0.0f : top; }
+
+/* e^(s - top) factor; exactly 0 where s is -inf. */
+LOCUS_INLINE vf weight_again(vf s, vf minus_top, vf factor)
+{
+    const vf weight = v_mul(v_exp(v_add(s, minus_top)), factor);
+    return v_unless_equal(s, v_set1(-INFINITY), weight);
+}
+
+/* dS = P (dP - delta); 0 where P is 0. */
+LOCUS_INLINE vf score_grad(vf weight, vf grad, vf minus_delta)
+{
+    const vf ds = v_mul(weight, v_add(grad, minus_delta));
+    return v_unless_equal(weight, v_set1(0.0f), ds);
+}
