@@ -14,18 +14,24 @@ locus_unit locus_unit_at(const locus_plan *plan, int64_t index)
     const int64_t split = index % splits, bh = index / splits;
     const int64_t tiles = locus_ceil_div(plan->call.Tq, plan->backward.rows);
     const locus_unit unit = {
+        .index = index,
         .b = bh / H,
         .h = bh % H,
         .kv = bh % H / (H / plan->call.Hk),
         .tile_from = split * tiles / splits,
         .tile_to = (split + 1) * tiles / splits,
+        .owns_keys = split == 0 && plan->call.H == plan->call.Hk && plan->turn_key == NULL,
     };
     return unit;
 }
 
-int locus_units_own_keys(const locus_plan *plan)
+/* The first unit of a head owns its rows of dk and dv, if nobody shares them: it needs no
+ * partial ones. The others of the head are folded after it, in order. */
+locus_wanted locus_unit_wanted(const locus_backward_call *call, const locus_unit *unit)
 {
-    return plan->call.H == plan->call.Hk && plan->backward_splits == 1 && plan->turn_key == NULL;
+    locus_wanted wanted = call->wanted;
+    if (unit->owns_keys) wanted.k = wanted.v = 0;
+    return wanted;
 }
 
 size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char *base,
@@ -39,9 +45,8 @@ size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char
         float *room_ = locus_take_floats(&arena, (condition) ? (count) : 0);                       \
         slot->field = (condition) ? room_ : NULL;                                                  \
     } while (0)
-    const int shared = !locus_units_own_keys(plan);
-    TAKE(k, wanted->k && shared, c->Tk * c->D);
-    TAKE(v, wanted->v && shared, c->Tk * c->Dv);
+    TAKE(k, wanted->k, c->Tk * c->D);
+    TAKE(v, wanted->v, c->Tk * c->Dv);
     slot->k_row = c->D;
     slot->v_row = c->Dv;
     TAKE(key_table, wanted->key_table, plan->row_count * c->D);
@@ -130,7 +135,7 @@ static locus_tensor take_exact(locus_arena *arena, const locus_tensor *shape)
 static size_t carve(const locus_plan *plan, char *base, locus_backward_call *call)
 {
     const locus_call *c = &plan->call;
-    const locus_wanted all = want_all(plan);
+    locus_wanted all = want_all(plan);
     locus_arena arena = {base, 0}, measure = {NULL, 0};
     locus_worker worker;
     locus_slot slot;
@@ -147,6 +152,7 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
     locus_worker_carve(plan, &plan->backward, 1, &measure, &worker);
     call->worker_bytes = measure.used;
     call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
+    if (locus_unit_at(plan, 0).owns_keys && plan->backward_splits == 1) all.k = all.v = 0;
     call->slot_bytes = locus_slot_carve(plan, &all, NULL, &slot);
     call->slots = locus_take(&arena, slot_count(plan, call->slot_bytes), call->slot_bytes);
     return arena.used;
@@ -237,23 +243,88 @@ static int begin_tile(const locus_head *head, const locus_rows *rows, int64_t ke
     return 1;
 }
 
-static void backward_rows(const locus_backward_call *call, const locus_head *head, int64_t first,
-                          const locus_slot *slot)
+/* What this worker needs after query tiles [from, to): the group that follows in its unit, or
+ * the first one of its next unit. */
+static void look_ahead(const locus_backward_call *call, const locus_head *head,
+                       const locus_unit *now, int64_t from, int64_t to, int64_t pairs)
 {
-    locus_rows rows;
-    locus_rows_reach(head, first, &rows);
-    locus_rows_load(head, &rows);
-    locus_backward_rows_begin(call, head, &rows);
-    locus_pass pass;
-    locus_pass_begin(call, head, slot, rows.count, &pass);
-    for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
-        locus_tile tile;
-        if (!begin_tile(head, &rows, t, &tile)) continue;
-        locus_tile_gradients(&pass, head, &rows, &tile);
-        locus_tile_spread(&pass, head, &rows, &tile);
+    const locus_plan *plan = call->plan;
+    locus_lookahead *look = &head->worker->progress->look;
+    const int64_t rows = plan->backward.rows, after = now->index + (int64_t)plan->threads;
+    const locus_unit next = locus_unit_at(plan, after < unit_count(plan) ? after : now->index);
+    const int last = to == now->tile_to;
+    const locus_unit *then = last ? &next : now;
+    const int64_t first = (last ? next.tile_from : to) * rows;
+    const int64_t end = locus_least(first + plan->backward.group * rows, plan->call.Tq);
+    const int64_t all = now->tile_to - now->tile_from, Tk = plan->call.Tk;
+    const int64_t key = (from - now->tile_from) * Tk / all,
+                  key_end = (to - now->tile_from) * Tk / all;
+    locus_ahead_begin(look);
+    locus_ahead_add(look, &call->in->q, then->b, then->h, first, end);
+    locus_ahead_add(look, call->dout, then->b, then->h, first, end);
+    locus_ahead_add(look, &call->results->out, then->b, then->h, first, end);
+    locus_ahead_add(look, &call->grad->q, then->b, then->h, first, end);
+    if (next.b != now->b || next.kv != now->kv) {
+        locus_ahead_add(look, &call->in->k, next.b, next.kv, key, key_end);
+        locus_ahead_add(look, &call->in->v, next.b, next.kv, key, key_end);
+        if (next.owns_keys) {
+            locus_ahead_add(look, &call->grad->k, next.b, next.kv, key, key_end);
+            locus_ahead_add(look, &call->grad->v, next.b, next.kv, key, key_end);
+        }
     }
-    locus_pass_end(&pass, head);
-    finish_rows(call, head, &rows, slot);
+    locus_ahead_spread(look, 4 * pairs);
+}
+
+/* One query tile of a group, with the worker shifted to its rows. */
+typedef struct member {
+    locus_worker worker;
+    locus_head head;
+    locus_rows rows;
+    locus_pass pass;
+} member;
+
+static void begin_member(const locus_backward_call *call, const locus_head *head,
+                         const locus_slot *slot, int64_t tile, int64_t first, member *m)
+{
+    const locus_plan *plan = call->plan;
+    locus_worker_shift(plan, head->worker, (tile - first) * plan->backward.rows, &m->worker);
+    m->head = *head;
+    m->head.worker = &m->worker;
+    locus_rows_reach(&m->head, tile * plan->backward.rows, &m->rows);
+    locus_rows_load(&m->head, &m->rows);
+    locus_backward_rows_begin(call, &m->head, &m->rows);
+    locus_pass_begin(call, &m->head, slot, m->rows.count, &m->pass);
+}
+
+/* Query tiles [from, to): each key tile meets them all before the next one does. Every sum
+ * runs in the order of tiles, whatever the group. */
+static void backward_group(const locus_backward_call *call, const locus_head *head,
+                           const locus_unit *unit, int64_t from, int64_t to, const locus_slot *slot)
+{
+    member members[MOST_GROUP];
+    const int64_t count = to - from;
+    int64_t low = INT64_MAX, high = 0, pairs = 0;
+    for (int64_t g = 0; g < count; g++) {
+        begin_member(call, head, slot, from + g, from, &members[g]);
+        const locus_rows *rows = &members[g].rows;
+        low = locus_least(low, rows->tile_from);
+        high = locus_most(high, rows->tile_to);
+        pairs += rows->tile_to - rows->tile_from;
+    }
+    look_ahead(call, head, unit, from, to, pairs);
+    for (int64_t t = low; t < high; t++)
+        for (int64_t g = 0; g < count; g++) {
+            member *m = &members[g];
+            locus_tile tile;
+            if (t < m->rows.tile_from || t >= m->rows.tile_to) continue;
+            if (!begin_tile(&m->head, &m->rows, t, &tile)) continue;
+            locus_tile_gradients(&m->pass, &m->head, &m->rows, &tile);
+            locus_tile_spread(&m->pass, &m->head, &m->rows, &tile);
+        }
+    for (int64_t g = 0; g < count; g++) {
+        locus_pass_end(&members[g].pass, &members[g].head);
+        finish_rows(call, &members[g].head, &members[g].rows, slot);
+    }
 }
 
 /* Turn the unit's dk back to where its keys came from. */
@@ -290,12 +361,14 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
     const locus_head head = head_of(call, &worker, unit.b, unit.h, unit.kv);
     char *base = call->slots + index * call->slot_bytes;
     locus_slot slot;
-    memset(base, 0, locus_slot_carve(plan, &call->wanted, base, &slot));
+    const locus_wanted partial = locus_unit_wanted(call, &unit);
+    memset(base, 0, locus_slot_carve(plan, &partial, base, &slot));
 
     locus_head_pack(&head, 0, plan->call.Tk, 1);
-    if (locus_units_own_keys(plan)) own_keys(call, &unit, &slot);
-    for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile++)
-        backward_rows(call, &head, tile * plan->backward.rows, &slot);
+    if (unit.owns_keys) own_keys(call, &unit, &slot);
+    const int64_t group = plan->backward.group;
+    for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile += group)
+        backward_group(call, &head, &unit, tile, locus_least(tile + group, unit.tile_to), &slot);
     turn_keys_back(plan, &slot);
 }
 

@@ -54,13 +54,15 @@ typedef struct locus_backward_call {
 
 /* The unit's place in the call. */
 typedef struct locus_unit {
+    int64_t index;
     int64_t b, h, kv;
     int64_t tile_from, tile_to; /* its query tiles */
+    int owns_keys;              /* it adds to rows of dk and dv themselves, not to its slot */
 } locus_unit;
 locus_unit locus_unit_at(const locus_plan *plan, int64_t index);
 
-/* 1 when every unit owns its rows of dk and dv: then it adds to the gradients themselves. */
-int locus_units_own_keys(const locus_plan *plan);
+/* What a unit leaves in its slot. */
+locus_wanted locus_unit_wanted(const locus_backward_call *call, const locus_unit *unit);
 
 /* Lay out one slot; returns its bytes. base NULL: measure. */
 size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char *base,

@@ -94,16 +94,17 @@ static int weight_gradients(locus_pass *pass, const locus_head *head, const locu
     const int64_t Dv = plan->call.Dv;
     const locus_tensor *table = locus_value_table(plan, head->in);
     const int at_once = table == NULL && plan->call.dropout == 0.0;
-    const locus_product_tile product = {.c = w->grad,
-                                        .c_row = head->geometry->stride,
-                                        .a = w->dout,
-                                        .a_row = Dv,
-                                        .panels = w->value_panels + locus_panel_at(tile->key, Dv),
-                                        .rows = tile->rows,
-                                        .inner = Dv,
-                                        .columns = tile->columns,
-                                        .weight = at_once ? w->score : NULL,
-                                        .delta = w->delta};
+    locus_product_tile product = {.c = w->grad,
+                                  .c_row = head->geometry->stride,
+                                  .a = w->dout,
+                                  .a_row = Dv,
+                                  .panels = w->value_panels + locus_panel_at(tile->key, Dv),
+                                  .rows = tile->rows,
+                                  .inner = Dv,
+                                  .columns = tile->columns,
+                                  .weight = at_once ? w->score : NULL,
+                                  .delta = w->delta};
+    for (int k = 0; k < 2; k++) product.ahead[k] = locus_ahead_next(&head->worker->progress->look);
     plan->kernels->product(&product);
     if (table == NULL) return at_once;
     locus_strips_products(head, tile, w->dout, table, NULL, Dv, &pass->value_strip);

@@ -31,7 +31,8 @@ static void zero_tensor(const locus_tensor *t)
 void locus_fold_zero(const locus_backward_call *call)
 {
     const locus_tensors *g = call->grad;
-    const int units = call->plan->call.Tq > 0, own_keys = units && locus_units_own_keys(call->plan);
+    const int units = call->plan->call.Tq > 0,
+              own_keys = units && locus_unit_at(call->plan, 0).owns_keys;
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(g, i);
         if ((t == &g->q && units) || ((t == &g->k || t == &g->v) && own_keys)) continue;
@@ -98,7 +99,8 @@ static void fold_unit(const locus_backward_call *call, int64_t number, int64_t l
     const locus_tensors *g = call->grad;
     const locus_unit unit = locus_unit_at(plan, call->first_unit + number);
     locus_slot slot;
-    locus_slot_carve(plan, &call->wanted, call->slots + (size_t)number * call->slot_bytes, &slot);
+    const locus_wanted wanted = locus_unit_wanted(call, &unit);
+    locus_slot_carve(plan, &wanted, call->slots + (size_t)number * call->slot_bytes, &slot);
     if (slot.k) fold_rows(k, slot.k, c->D, key_target(&g->k, &unit, c->Tk), low, high);
     if (slot.v) fold_rows(k, slot.v, c->Dv, key_target(&g->v, &unit, c->Tk), low, high);
     if (slot.key_table)

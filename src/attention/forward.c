@@ -40,6 +40,32 @@ size_t locus_forward_workspace(const locus_plan *plan)
     return carve(plan, NULL, &call) + 63;
 }
 
+/* Task = (batch, head, chunk of query tiles). Rows are independent of each other, so the
+ * cut decides nothing about the bits. */
+typedef struct task {
+    int64_t index;
+    int64_t b, h, kv;
+    int64_t from, to; /* query tiles */
+} task;
+
+static int64_t task_count(const locus_plan *plan)
+{
+    return plan->call.B * plan->call.H * plan->forward_chunks;
+}
+
+static task task_at(const locus_plan *plan, int64_t index)
+{
+    const int64_t chunks = plan->forward_chunks, H = plan->call.H;
+    const int64_t chunk = index % chunks, bh = index / chunks;
+    const int64_t tiles = locus_ceil_div(plan->call.Tq, plan->forward.rows);
+    return (task){.index = index,
+                  .b = bh / H,
+                  .h = bh % H,
+                  .kv = bh % H / (H / plan->call.Hk),
+                  .from = chunk * tiles / chunks,
+                  .to = (chunk + 1) * tiles / chunks};
+}
+
 /* out[i] += sum of folded weights times value table entries */
 static void flush_values(void *context, const locus_head *head, const locus_band *band,
                          const locus_strip *strip, int64_t count)
@@ -99,11 +125,39 @@ static void finish_rows(const locus_head *head, const locus_rows *rows,
     }
 }
 
-static void attend_rows(const locus_head *head, int64_t first, const locus_results *results)
+/* The next query tile of this worker: of the same task, or the first one of another. */
+static void look_ahead(const forward_call *call, const locus_head *head, const task *now,
+                       int64_t tile, int64_t tiles)
+{
+    const locus_plan *plan = call->plan;
+    locus_lookahead *look = &head->worker->progress->look;
+    const int64_t after = (int64_t)now->index + (int64_t)plan->threads;
+    const task next = task_at(plan, after < task_count(plan) ? after : (int64_t)now->index);
+    const int last = tile + 1 == now->to;
+    const task *then = last ? &next : now;
+    const int64_t first = (last ? next.from : tile + 1) * plan->forward.rows;
+    const int64_t end = locus_least(first + plan->forward.rows, plan->call.Tq);
+    const int64_t done = tile - now->from, all = now->to - now->from, Tk = plan->call.Tk;
+    locus_ahead_begin(look);
+    locus_ahead_add(look, &call->in->q, then->b, then->h, first, end);
+    locus_ahead_add(look, &call->results->out, then->b, then->h, first, end);
+    if (next.b != now->b || next.kv != now->kv) {
+        locus_ahead_add(look, &call->in->k, next.b, next.kv, done * Tk / all,
+                        (done + 1) * Tk / all);
+        locus_ahead_add(look, &call->in->v, next.b, next.kv, done * Tk / all,
+                        (done + 1) * Tk / all);
+    }
+    locus_ahead_spread(look, 2 * tiles);
+}
+
+static void attend_rows(const forward_call *call, const locus_head *head, const task *now,
+                        int64_t tile_number)
 {
     locus_worker *w = head->worker;
+    const locus_results *results = call->results;
     locus_rows rows;
-    locus_rows_reach(head, first, &rows);
+    locus_rows_reach(head, tile_number * head->plan->forward.rows, &rows);
+    look_ahead(call, head, now, tile_number, rows.tile_to - rows.tile_from);
     locus_rows_load(head, &rows);
     memset(w->out, 0, (size_t)(rows.count * head->plan->call.Dv) * sizeof *w->out);
     for (int64_t i = 0; i < rows.count; i++) {
@@ -132,17 +186,11 @@ static void attend_rows(const locus_head *head, int64_t first, const locus_resul
     finish_rows(head, &rows, results);
 }
 
-/* Task = (batch, head, chunk of query tiles). Rows are independent of each other, so the
- * cut decides nothing about the bits. */
 static void attend_chunk(void *context, size_t index, uint32_t worker_number)
 {
     const forward_call *call = context;
     const locus_plan *plan = call->plan;
-    const int64_t chunks = plan->forward_chunks, H = plan->call.H;
-    const int64_t chunk = (int64_t)index % chunks, bh = (int64_t)index / chunks;
-    const int64_t tiles = locus_ceil_div(plan->call.Tq, plan->forward.rows);
-    const int64_t from = chunk * tiles / chunks, to = (chunk + 1) * tiles / chunks;
-
+    const task now = task_at(plan, (int64_t)index);
     locus_worker worker;
     locus_arena arena = {call->workers + worker_number * call->worker_bytes, 0};
     locus_worker_carve(plan, &plan->forward, 0, &arena, &worker);
@@ -152,14 +200,13 @@ static void attend_chunk(void *context, size_t index, uint32_t worker_number)
         .in = call->in,
         .worker = &worker,
         .unpacked = plan->few_rows,
-        .b = bh / H,
-        .h = bh % H,
-        .kv = bh % H / (H / plan->call.Hk),
-        .bias = locus_head_bias(plan, &plan->forward, call->bias, bh % H),
+        .b = now.b,
+        .h = now.h,
+        .kv = now.kv,
+        .bias = locus_head_bias(plan, &plan->forward, call->bias, now.h),
     };
     locus_head_pack(&head, 0, plan->call.Tk, 0);
-    for (int64_t tile = from; tile < to; tile++)
-        attend_rows(&head, tile * plan->forward.rows, call->results);
+    for (int64_t tile = now.from; tile < now.to; tile++) attend_rows(call, &head, &now, tile);
 }
 
 static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
@@ -187,7 +234,7 @@ locus_status locus_forward(const locus_plan *plan, const locus_tensors *in,
     forward_call call = {.plan = plan, .in = in, .results = results};
     carve(plan, locus_align(workspace), &call);
     locus_lower_biases(plan, &plan->forward, in, call.bias);
-    const int64_t tasks = plan->call.B * plan->call.H * plan->forward_chunks;
-    if (plan->call.Tq > 0) locus_parallel_for(plan->threads, (size_t)tasks, attend_chunk, &call);
+    if (plan->call.Tq > 0)
+        locus_parallel_for(plan->threads, (size_t)task_count(plan), attend_chunk, &call);
     return LOCUS_OK;
 }

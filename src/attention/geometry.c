@@ -30,7 +30,8 @@ static locus_geometry geometry(const locus_plan *plan, int64_t rows, int64_t key
     const int64_t window = locus_ceil_div(rows + keys, LOCUS_PANEL) * LOCUS_PANEL;
     /* An odd number of cache lines: the rows of one column then fall into different sets. */
     const int64_t stride = keys + (keys / LOCUS_LANES % 2 == 0 ? LOCUS_LANES : 0);
-    return (locus_geometry){.rows = rows, .keys = keys, .stride = stride, .window = window};
+    return (
+        locus_geometry){.rows = rows, .keys = keys, .group = 1, .stride = stride, .window = window};
 }
 
 /* Below so many queries the transposition of the keys costs more than it saves. */
@@ -43,6 +44,13 @@ void locus_choose_geometry(locus_plan *plan, const char *path)
     plan->few_rows = path != NULL ? strcmp(path, "rows") == 0 : call->Tq <= FEW_ROWS;
     plan->forward = geometry(plan, 48, 512);
     plan->backward = geometry(plan, 96, 192);
+    /* A key tile and its gradients stay near while a group of query tiles goes by. So many keys
+     * and values of 64 floats, packed and not, and their gradients fill half of the second cache:
+     * fewer stay near anyway. Strips roll along the keys of one query tile. */
+    enum { NEAR_KEYS = 768 };
+    if (plan->index == NULL && call->Tk > NEAR_KEYS)
+        plan->backward.group =
+            locus_least(MOST_GROUP, locus_most(1, locus_ceil_div(call->Tq, plan->backward.rows)));
     /* Forward, rows do not depend on each other, so the cut may follow the threads; each
      * piece packs the keys anew. Backward, each costs a partial buffer. */
     const int64_t tasks = plan->threads > 1 ? 8 * (int64_t)plan->threads : 1;

@@ -12,7 +12,7 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
 {
     const locus_call *call = &plan->call;
     const int64_t D = call->D, Dv = call->Dv, wide = locus_most(D, Dv), Tk = call->Tk;
-    const int64_t rows = g->rows + LOCUS_LANES;
+    const int64_t rows = g->rows + LOCUS_LANES, all_rows = g->rows * g->group + LOCUS_LANES;
     const int places = locus_present(&plan->shapes.pos_q);
     const int tables = plan->index != NULL;
     const int by_keys = locus_query_table(plan, &plan->shapes) != NULL;
@@ -25,18 +25,18 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->value_bad = locus_take(arena, Tk, 1);
     w->place_bad = locus_take(arena, places ? Tk : 0, 1);
 
-    w->content = locus_take_floats(arena, rows * D);
-    w->position = locus_take_floats(arena, tables ? rows * D : 0);
-    w->place = locus_take_floats(arena, places ? rows * D : 0);
+    w->content = locus_take_floats(arena, all_rows * D);
+    w->position = locus_take_floats(arena, tables ? all_rows * D : 0);
+    w->place = locus_take_floats(arena, places ? all_rows * D : 0);
     w->faded = locus_take_floats(arena, plan->gain != NULL ? rows * D : 0);
     w->out = locus_take_floats(arena, rows * Dv);
     w->top = locus_take_floats(arena, rows);
     w->sum = locus_take_floats(arena, rows);
     w->carry = locus_take_floats(arena, rows);
     w->greatest = locus_take_floats(arena, rows * LOCUS_LANES);
-    w->lse = locus_take_floats(arena, rows);
-    w->factor = locus_take_floats(arena, rows);
-    w->delta = locus_take_floats(arena, rows);
+    w->lse = locus_take_floats(arena, all_rows);
+    w->factor = locus_take_floats(arena, all_rows);
+    w->delta = locus_take_floats(arena, all_rows);
 
     w->score = locus_take_floats(arena, rows * g->stride);
     w->grad = locus_take_floats(arena, backward ? rows * g->stride : 0);
@@ -58,16 +58,37 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     for (size_t i = 0; i < sizeof w->clean / sizeof *w->clean; i++)
         w->clean[i] = locus_take_floats(arena, locus_most(rows, g->keys) * wide);
     w->turned = locus_take_floats(arena, plan->turn_key != NULL ? g->keys * D : 0);
-    w->content_bad = locus_take(arena, rows, 1);
-    w->position_bad = locus_take(arena, rows, 1);
-    w->place_row_bad = locus_take(arena, rows, 1);
-    w->dout_bad = locus_take(arena, rows, 1);
+    w->progress = locus_take(arena, 1, sizeof *w->progress);
+    w->content_bad = locus_take(arena, all_rows, 1);
+    w->position_bad = locus_take(arena, all_rows, 1);
+    w->place_row_bad = locus_take(arena, all_rows, 1);
+    w->dout_bad = locus_take(arena, all_rows, 1);
 
-    w->dout = locus_take_floats(arena, backward ? rows * Dv : 0);
-    w->dcontent = locus_take_floats(arena, backward ? rows * D : 0);
-    w->dposition = locus_take_floats(arena, backward && tables ? rows * D : 0);
-    w->dplace = locus_take_floats(arena, backward && places ? rows * D : 0);
+    w->dout = locus_take_floats(arena, backward ? all_rows * Dv : 0);
+    w->dcontent = locus_take_floats(arena, backward ? all_rows * D : 0);
+    w->dposition = locus_take_floats(arena, backward && tables ? all_rows * D : 0);
+    w->dplace = locus_take_floats(arena, backward && places ? all_rows * D : 0);
     w->diagonal = locus_take_floats(arena, backward && plan->has_bias ? g->window : 0);
+}
+
+void locus_worker_shift(const locus_plan *plan, const locus_worker *w, int64_t first,
+                        locus_worker *to)
+{
+    const int64_t D = plan->call.D, Dv = plan->call.Dv;
+    *to = *w;
+    to->content += first * D;
+    to->dcontent += first * D;
+    to->dout += first * Dv;
+    to->lse += first;
+    to->factor += first;
+    to->delta += first;
+    to->content_bad += first;
+    to->dout_bad += first;
+    if (locus_present(&plan->shapes.pos_q)) {
+        to->place += first * D;
+        to->dplace += first * D;
+        to->place_row_bad += first;
+    }
 }
 
 void locus_turn_row(const locus_plan *plan, float *row, const float *turn, float direction)
@@ -82,6 +103,10 @@ static const float *turn_keys(const locus_head *head, int64_t first, int64_t cou
     const locus_plan *plan = head->plan;
     const int64_t D = plan->call.D;
     float *rows = head->worker->turned;
+    locus_progress *progress = head->worker->progress;
+    if (progress->turned_first == first && progress->turned_count >= count) return rows;
+    progress->turned_first = first;
+    progress->turned_count = count;
     for (int64_t j = 0; j < count; j++) {
         memcpy(rows + j * D, locus_f32(&head->in->k, head->b, head->kv, first + j),
                (size_t)D * sizeof *rows);
@@ -142,6 +167,8 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backw
     const locus_kernels *kernels = head->plan->kernels;
     locus_worker *w = head->worker;
     const int64_t Dv = head->plan->call.Dv;
+    locus_ahead_begin(&w->progress->look);
+    w->progress->turned_count = -1;
     for (int64_t first = from; first < to; first += head->geometry->keys) {
         const int64_t count = locus_least(head->geometry->keys, to - first);
         const float *rows = locus_f32(v, head->b, head->kv, first);

@@ -14,10 +14,16 @@
 typedef struct locus_geometry {
     int64_t rows;   /* of a query tile, at most MOST_ROWS                         */
     int64_t keys;   /* of a key tile, a multiple of LOCUS_PANEL; the row stride   */
+    int64_t group;  /* query tiles, at most MOST_GROUP, that meet a key tile one after another */
     int64_t stride; /* floats from one row of a tile to the next                  */
     int64_t window; /* room for the distances that meet in a tile, rows + keys - 1 */
 } locus_geometry;
-enum { MOST_ROWS = 384, MOST_KEYS = 512, INDEX_PAD = MOST_ROWS + MOST_KEYS + 2 * LOCUS_LANES };
+enum {
+    MOST_ROWS = 384,
+    MOST_KEYS = 512,
+    MOST_GROUP = 12,
+    INDEX_PAD = MOST_ROWS + MOST_KEYS + 2 * LOCUS_LANES
+};
 
 /* Partial gradients of one backward call, all slots together. */
 #define LOCUS_PARTIAL_BYTES ((size_t)32 << 20)

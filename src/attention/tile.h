@@ -16,6 +16,7 @@
  * that are not seen, so its right operand is read `clean`: rows with a non-finite element
  * are zeroed, and locus_patch adds them afterwards for the pairs that do see them. */
 
+#include "attention/ahead.h"
 #include "attention/arena.h"
 #include "attention/plan.h"
 
@@ -27,7 +28,14 @@ typedef struct locus_block {
     int any_bad;
 } locus_block;
 
-/* Scratch of one thread. rows, keys, window: those of the geometry. */
+/* What changes as a worker goes on. */
+typedef struct locus_progress {
+    locus_lookahead look;               /* what it will need next                    */
+    int64_t turned_first, turned_count; /* keys in `turned`            */
+} locus_progress;
+
+/* Scratch of one thread. rows, keys, window: those of the geometry. What belongs to the query
+ * rows has room for a group of query tiles. */
 typedef struct locus_worker {
     /* of the head, packed for products; value_panels and the rest below: backward only */
     float *key_panels, *value_panels, *place_panels;
@@ -55,10 +63,16 @@ typedef struct locus_worker {
     float *dout;                          /* [rows][Dv]                              */
     float *dcontent, *dposition, *dplace; /* [rows][D]                               */
     float *diagonal;                      /* [window] sums by distance               */
+    locus_progress *progress;
 } locus_worker;
 
 void locus_worker_carve(const locus_plan *plan, const locus_geometry *geometry, int backward,
                         locus_arena *arena, locus_worker *worker);
+
+/* The worker as a query tile sees it whose rows stand at `first` in the group. Schemes with
+ * relative tables have groups of one. */
+void locus_worker_shift(const locus_plan *plan, const locus_worker *worker, int64_t first,
+                        locus_worker *shifted);
 
 /* One (batch, head) and the thread that works on it. */
 typedef struct locus_head {

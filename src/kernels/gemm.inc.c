@@ -99,16 +99,42 @@ LOCUS_INLINE void row_band(float *C, int64_t c_row, const float *A, int64_t a_ro
 #undef TILE
 }
 
+/* Rows to bring near, `each` of them with every band. */
+typedef struct fetch {
+    locus_ahead left;
+    int64_t each;
+} fetch;
+
+LOCUS_INLINE fetch fetch_begin(locus_ahead rows, int64_t bands)
+{
+    return (fetch){rows, bands > 0 ? (rows.count + bands - 1) / bands : 0};
+}
+
+LOCUS_INLINE void fetch_some(fetch *f)
+{
+    for (int64_t r = 0; r < f->each && f->left.count > 0; r++, f->left.count--) {
+        for (int64_t c = 0; c < f->left.width; c += LOCUS_LANES) v_prefetch_far(f->left.rows + c);
+        f->left.rows += f->left.row;
+    }
+}
+
 /* Bands of GEMM_ROWS rows, and one of what is left. */
 LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_row,
                             int64_t a_column, const float *B, int64_t b_row, int64_t rows,
-                            int64_t inner, int64_t columns, const int accumulate, finish f)
+                            int64_t inner, int64_t columns, const int accumulate, finish f,
+                            fetch *ahead)
 {
     int64_t i = 0;
 #define BAND(count)                                                                                \
     row_band(C + i * c_row, c_row, A + i * a_row, a_row, a_column, B, b_row, inner, columns,       \
              accumulate ? C + i * c_row : NULL, finish_at(f, i, 0, c_row), count)
-    for (; i + GEMM_ROWS <= rows; i += GEMM_ROWS) BAND(GEMM_ROWS);
+    for (; i + GEMM_ROWS <= rows; i += GEMM_ROWS) {
+        if (ahead != NULL) {
+            fetch_some(&ahead[0]);
+            fetch_some(&ahead[1]);
+        }
+        BAND(GEMM_ROWS);
+    }
     switch (rows - i) {
     case 1: BAND(1); break;
     case 2: BAND(2); break;
@@ -126,9 +152,9 @@ static LOCUS_GEMM(gemm)
 {
     const finish none = {0};
     if (accumulate)
-        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 1, none);
+        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 1, none, NULL);
     else
-        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 0, none);
+        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 0, none, NULL);
 }
 
 /* A panel is the transpose of LOCUS_PANEL rows: [width][LOCUS_PANEL]. */
@@ -136,10 +162,12 @@ LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f)
 {
     for (int64_t i = 0; f.greatest != NULL && i < t->rows * LOCUS_LANES; i++)
         f.greatest[i] = -INFINITY;
+    const int64_t bands = t->rows / GEMM_ROWS * ((t->columns + LOCUS_PANEL - 1) / LOCUS_PANEL);
+    fetch ahead[2] = {fetch_begin(t->ahead[0], bands), fetch_begin(t->ahead[1], bands)};
     for (int64_t c = 0; c < t->columns; c += LOCUS_PANEL) {
         const int64_t count = t->columns - c < LOCUS_PANEL ? t->columns - c : LOCUS_PANEL;
         all_bands(t->c + c, t->c_row, t->a, t->a_row, 1, t->panels + locus_panel_at(c, t->inner),
-                  LOCUS_PANEL, t->rows, t->inner, count, 0, finish_at(f, 0, c, t->c_row));
+                  LOCUS_PANEL, t->rows, t->inner, count, 0, finish_at(f, 0, c, t->c_row), ahead);
     }
 }
 

@@ -36,13 +36,20 @@ static inline int64_t locus_panel_at(int64_t first, int64_t width) { return firs
     void name(float *panels, const float *rows, int64_t row_stride, int64_t count, int64_t width)
 typedef LOCUS_PACK((*locus_pack_fn));
 
+/* Rows that will be needed soon, `row` floats apart. */
+typedef struct locus_ahead {
+    const float *rows;
+    int64_t row, width, count;
+} locus_ahead;
+
 /* s = sum_j A[i][j] row_c[j] + plus[i][c] for i < rows, j < inner, c < columns, where row_c
  * are the rows packed in `panels`. At most one of greatest, top and weight is not NULL:
  *     none       C = s
  *     greatest   C = s, and `greatest` receives LOCUS_LANES numbers per row, the greatest of
  *                which is the greatest of C[i] (NaN aside)
  *     top        C = e^(s - top[i]) factor[i], as softmax_again
- *     weight     C = weight[i][c] (s - delta[i]), as softmax_grad; rows c_row apart */
+ *     weight     C = weight[i][c] (s - delta[i]), as softmax_grad; rows c_row apart
+ * Meanwhile the rows `ahead` are brought near, some with every register tile. */
 typedef struct locus_product_tile {
     float *c;
     int64_t c_row;
@@ -55,6 +62,7 @@ typedef struct locus_product_tile {
     float *greatest;
     const float *top, *factor;
     const float *weight, *delta;
+    locus_ahead ahead[2];
 } locus_product_tile;
 #define LOCUS_PRODUCT(name) void name(const locus_product_tile *t)
 typedef LOCUS_PRODUCT((*locus_product_fn));

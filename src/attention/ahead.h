@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_ATTENTION_AHEAD_H
+#define LOCUS_ATTENTION_AHEAD_H
+
+/* What a worker will read or write next: the rows of its next query tile and, little by
+ * little, the keys and values of its next head. The products of the running tile bring them
+ * near, so that the next tile does not wait for memory. Only speed depends on it. */
+
+#include <locus/tensor.h>
+
+#include "kernels/kernels.h"
+
+typedef struct locus_lookahead {
+    locus_ahead stream[12];
+    int first, end;
+    int64_t each; /* rows of a share */
+} locus_lookahead;
+
+static inline void locus_ahead_begin(locus_lookahead *look) { look->first = look->end = 0; }
+
+/* Add rows [from, to) of [b][h] of a [B,H,T,D] tensor. */
+void locus_ahead_add(locus_lookahead *look, const locus_tensor *t, int64_t b, int64_t h,
+                     int64_t from, int64_t to);
+
+/* Spread what was added over so many shares. */
+void locus_ahead_spread(locus_lookahead *look, int64_t shares);
+
+/* The next share. A product takes two. */
+locus_ahead locus_ahead_next(locus_lookahead *look);
+
+#endif
