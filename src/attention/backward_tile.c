@@ -127,10 +127,7 @@ void locus_tile_gradients(locus_pass *pass, const locus_head *head, const locus_
         plan->kernels->softmax_again(w->score, head->geometry->stride, tile->rows, tile->columns,
                                      w->lse, w->factor);
     if (weight_gradients(pass, head, tile)) return;
-    if (plan->call.dropout > 0.0) {
-        locus_tile_drop(head, tile, w->score, w->dropped);
-        locus_tile_drop(head, tile, w->grad, w->grad);
-    }
+    if (plan->call.dropout > 0.0) locus_tile_drop(head, tile, w->score, w->dropped, w->grad);
     plan->kernels->softmax_grad(w->grad, w->score, head->geometry->stride, tile->rows,
                                 tile->columns, w->delta);
 }

@@ -86,10 +86,7 @@ static void add_values(const locus_head *head, const locus_tile *tile, locus_blo
     const locus_geometry *g = head->geometry;
     const int64_t Dv = plan->call.Dv;
     const float *weights = w->score;
-    if (plan->call.dropout > 0.0) {
-        locus_tile_drop(head, tile, w->score, w->dropped);
-        weights = w->dropped;
-    }
+    if (plan->call.dropout > 0.0) locus_tile_drop(head, tile, w->score, w->score, NULL);
     for (int64_t i = 0; i < tile->rows; i++)
         if (w->carry[i] != 1.0f)
             plan->kernels->scale(w->out + i * Dv, w->out + i * Dv, w->carry[i], Dv);

@@ -40,7 +40,7 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
 
     w->score = locus_take_floats(arena, rows * g->stride);
     w->grad = locus_take_floats(arena, backward ? rows * g->stride : 0);
-    w->dropped = locus_take_floats(arena, call->dropout > 0.0 ? rows * g->stride : 0);
+    w->dropped = locus_take_floats(arena, backward && call->dropout > 0.0 ? rows * g->stride : 0);
     w->places = locus_take_floats(arena, places ? rows * g->stride : 0);
     const int64_t panels =
         tables && !backward && !plan->few_rows ? locus_panel_floats(plan->row_count, D) : 0;

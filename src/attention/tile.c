@@ -283,20 +283,22 @@ int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locu
     return finished;
 }
 
-void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float *in, float *out)
+void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float *in, float *out,
+                     float *also)
 {
     const locus_call *call = &head->plan->call;
-    const uint32_t threshold = locus_dropout_threshold(call->dropout);
-    const float factor = (float)(1.0 / (1.0 - call->dropout));
     const int64_t row = head->geometry->stride;
-    for (int64_t i = 0; i < tile->rows; i++)
-        for (int64_t j = 0; j < tile->columns; j++) {
-            const int keep = locus_dropout_keeps(call->dropout_seed, threshold, (uint32_t)head->b,
-                                                 (uint32_t)head->h, (uint32_t)(tile->query + i),
-                                                 (uint32_t)(tile->key + j));
-            const float weight = in[i * row + j];
-            out[i * row + j] = keep ? weight * factor : 0.0f;
-        }
+    locus_dropout rule = {.key = {(uint32_t)call->dropout_seed,
+                                  (uint32_t)(call->dropout_seed >> 32)},
+                          .head = (uint32_t)head->h,
+                          .batch = (uint32_t)head->b,
+                          .threshold = locus_dropout_threshold(call->dropout),
+                          .factor = (float)(1.0 / (1.0 - call->dropout))};
+    for (int64_t i = 0; i < tile->rows; i++) {
+        rule.row = (uint32_t)(tile->query + i);
+        head->plan->kernels->drop(out + i * row, in + i * row, also != NULL ? also + i * row : NULL,
+                                  tile->key, tile->columns, &rule);
+    }
 }
 
 static int64_t number_of(const locus_pair_view *view, int64_t i, int64_t j)

@@ -129,8 +129,9 @@ typedef struct locus_finish {
 int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locus_tile *tile,
                       const locus_finish *finish);
 
-/* Multiply weights by the dropout mask over 1 - p: out = in where there is no dropout. */
-void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float *in, float *out);
+/* out = in times the dropout mask over 1 - p; out may be in. And so for `also`, unless NULL. */
+void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float *in, float *out,
+                     float *also);
 
 static inline int64_t locus_window_width(const locus_tile *tile)
 {

@@ -6,13 +6,17 @@
 
 #include "core/compiler.h"
 #include "core/cpu.h"
+#include "core/random.h"
 #include "kernels/kernels.h"
 
 _Static_assert(LOCUS_LANES % VL == 0 && LOCUS_PANEL % (GEMM_VECTORS * VL) == 0,
                "tiles and panels are whole numbers of vectors");
 
+/* What the others build on. */
 #include "kernels/exp.inc.c"
 #include "kernels/gemm.inc.c"
+
+#include "kernels/drop.inc.c"
 #include "kernels/linear.inc.c"
 #include "kernels/lookup.inc.c"
 #include "kernels/rows.inc.c"

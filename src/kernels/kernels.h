@@ -162,6 +162,18 @@ typedef LOCUS_SOFTMAX_AGAIN((*locus_softmax_again_fn));
               const float *delta)
 typedef LOCUS_SOFTMAX_GRAD((*locus_softmax_grad_fn));
 
+/* Dropout of one row: y[c] = x[c] factor where key first + c is kept, else 0, for c < columns;
+ * and so for `also` in place, if not NULL. first is a multiple of LOCUS_LANES; y may be x. Kept
+ * is what core/random.h says. */
+typedef struct locus_dropout {
+    uint32_t key[2], row, head, batch, threshold;
+    float factor;
+} locus_dropout;
+#define LOCUS_DROP(name)                                                                           \
+    void name(float *y, const float *x, float *also, int64_t first, int64_t columns,               \
+              const locus_dropout *rule)
+typedef LOCUS_DROP((*locus_drop_fn));
+
 /* y[c] += table[index[c] - first] for c < columns. index ascends in steps of 0 or 1. */
 #define LOCUS_LOOKUP(name)                                                                         \
     void name(float *y, const float *table, int32_t first, const int32_t *index, int64_t columns)
@@ -212,6 +224,7 @@ typedef struct locus_kernels {
     locus_softmax_step_fn softmax_step;
     locus_softmax_again_fn softmax_again;
     locus_softmax_grad_fn softmax_grad;
+    locus_drop_fn drop;
     locus_lookup_fn lookup;
     locus_lookup_columns_fn lookup_columns;
     locus_fold_fn fold;

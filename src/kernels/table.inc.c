@@ -15,6 +15,7 @@ const locus_kernels KERNELS_NAME = {
     .softmax_step = softmax_step,
     .softmax_again = softmax_again,
     .softmax_grad = softmax_grad,
+    .drop = drop,
     .lookup = lookup,
     .lookup_columns = lookup_columns,
     .fold = fold,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/cpu.h"
+#include "core/random.h"
 #include "kernels/kernels.h"
 #include "support/check.h"
 #include "support/problem.h"
@@ -534,6 +535,39 @@ static void test_turn(const locus_kernels *k)
         }
 }
 
+/* ---- dropout ---- */
+
+static void test_drop(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/drop", k->isa)) return;
+    const uint64_t seed = 0x1234567890abcdefu;
+    const locus_dropout rule = {.key = {(uint32_t)seed, (uint32_t)(seed >> 32)},
+                                .row = 77,
+                                .head = 5,
+                                .batch = 3,
+                                .threshold = locus_dropout_threshold(0.3),
+                                .factor = 1.5f};
+    for (int64_t columns = 0; columns <= 140; columns++) {
+        const int64_t first = columns % 3 * 64;
+        float y[160], also[160];
+        memcpy(y, before, sizeof y);
+        memcpy(also, B, sizeof also);
+        k->drop(y, A, columns % 2 ? also : NULL, first, columns, &rule);
+        for (int64_t c = 0; c < 160; c++) {
+            const int keeps =
+                locus_dropout_keeps(seed, rule.threshold, 3, 5, 77, (uint32_t)(first + c));
+            CHECK(y[c] == (c >= columns ? before[c]
+                           : keeps      ? A[c] * 1.5f
+                                        : 0.0f),
+                  "column %d of %d", (int)c, (int)columns);
+            CHECK(also[c] == (c >= columns || columns % 2 == 0 ? B[c]
+                              : keeps                          ? B[c] * 1.5f
+                                                               : 0.0f),
+                  "also: column %d of %d", (int)c, (int)columns);
+        }
+    }
+}
+
 /* ---- rows ---- */
 
 static void test_rows(const locus_kernels *k)
@@ -586,6 +620,7 @@ int main(int argc, char **argv)
         test_streaming(k);
         test_softmax_special(k);
         test_softmax_grad(k);
+        test_drop(k);
         test_lookup(k);
         test_turn(k);
         test_rows(k);

@@ -119,3 +119,29 @@ static inline vf v_twice(const float *p)
 
 /* (x1, x0, x3, x2, ...) */
 static inline vf v_swap_pairs(vf x) { return _mm256_permute_ps(x, 0xB1); }
+
+/* Philox in lanes of 64 bits, VL / 2 of them, whose low halves count. w_counters: first,
+ * first + 1, ... in the order that w_words wants: the words of 2 VL consecutive numbers, four
+ * to a counter, from the words 0 to 3 of the counters. w_keep: x where the word is at least
+ * `threshold`, else 0. */
+typedef __m256i vw;
+static inline vw w_set1(uint32_t a) { return _mm256_set1_epi64x(a); }
+static inline vw w_counters(uint32_t first)
+{
+    return _mm256_add_epi32(w_set1(first), _mm256_setr_epi64x(0, 2, 1, 3));
+}
+static inline vw w_mul(vw a, vw b) { return _mm256_mul_epu32(a, b); }
+static inline vw w_high(vw a) { return _mm256_shuffle_epi32(a, 0xF5); }
+static inline vw w_xor3(vw a, vw b, vw c) { return _mm256_xor_si256(_mm256_xor_si256(a, b), c); }
+static inline void w_words(vw a, vw b, vw c, vw d, vw words[2])
+{
+    const vw ab = _mm256_blend_epi32(a, _mm256_slli_epi64(b, 32), 0xAA);
+    const vw cd = _mm256_blend_epi32(c, _mm256_slli_epi64(d, 32), 0xAA);
+    words[0] = _mm256_unpacklo_epi64(ab, cd);
+    words[1] = _mm256_unpackhi_epi64(ab, cd);
+}
+static inline vf w_keep(vw words, uint32_t threshold, vf x)
+{
+    const vw greater = _mm256_max_epu32(words, _mm256_set1_epi32((int)threshold));
+    return _mm256_and_ps(_mm256_castsi256_ps(_mm256_cmpeq_epi32(greater, words)), x);
+}

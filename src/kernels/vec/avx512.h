@@ -104,3 +104,29 @@ static inline vf v_twice(const float *p)
 
 /* (x1, x0, x3, x2, ...) */
 static inline vf v_swap_pairs(vf x) { return _mm512_permute_ps(x, 0xB1); }
+
+/* Philox in lanes of 64 bits, VL / 2 of them, whose low halves count. w_counters: first,
+ * first + 1, ... in the order that w_words wants: the words of 2 VL consecutive numbers, four
+ * to a counter, from the words 0 to 3 of the counters. w_keep: x where the word is at least
+ * `threshold`, else 0. */
+typedef __m512i vw;
+static inline vw w_set1(uint32_t a) { return _mm512_set1_epi64(a); }
+static inline vw w_counters(uint32_t first)
+{
+    return _mm512_add_epi32(w_set1(first), _mm512_setr_epi64(0, 4, 1, 5, 2, 6, 3, 7));
+}
+static inline vw w_mul(vw a, vw b) { return _mm512_mul_epu32(a, b); }
+static inline vw w_high(vw a) { return _mm512_shuffle_epi32(a, _MM_PERM_DDBB); }
+static inline vw w_xor3(vw a, vw b, vw c) { return _mm512_ternarylogic_epi32(a, b, c, 0x96); }
+static inline void w_words(vw a, vw b, vw c, vw d, vw words[2])
+{
+    const vw ab = _mm512_mask_mov_epi32(a, 0xAAAA, _mm512_slli_epi64(b, 32));
+    const vw cd = _mm512_mask_mov_epi32(c, 0xAAAA, _mm512_slli_epi64(d, 32));
+    words[0] = _mm512_unpacklo_epi64(ab, cd);
+    words[1] = _mm512_unpackhi_epi64(ab, cd);
+}
+static inline vf w_keep(vw words, uint32_t threshold, vf x)
+{
+    return _mm512_maskz_mov_ps(_mm512_cmpge_epu32_mask(words, _mm512_set1_epi32((int)threshold)),
+                               x);
+}

@@ -102,3 +102,27 @@ static inline vf v_twice(const float *p) { return (vf){p[0], p[0], p[1], p[1]}; 
 
 /* (x1, x0, x3, x2, ...) */
 static inline vf v_swap_pairs(vf x) { return (vf){x[1], x[0], x[3], x[2]}; }
+
+/* Philox in lanes of 64 bits, VL / 2 of them, whose low halves count. w_counters: first,
+ * first + 1, ... in the order that w_words wants: the words of 2 VL consecutive numbers, four
+ * to a counter, from the words 0 to 3 of the counters. w_keep: x where the word is at least
+ * `threshold`, else 0. */
+typedef uint64_t vw __attribute__((vector_size(16)));
+static inline vw w_set1(uint32_t a) { return (vw){a, a}; }
+static inline vw w_counters(uint32_t first) { return (vw){first, first + 1u}; }
+static inline vw w_mul(vw a, vw b) { return (a & 0xFFFFFFFFu) * (b & 0xFFFFFFFFu); }
+static inline vw w_high(vw a) { return a >> 32; }
+static inline vw w_xor3(vw a, vw b, vw c) { return a ^ b ^ c; }
+static inline void w_words(vw a, vw b, vw c, vw d, vw words[2])
+{
+    for (int i = 0; i < 2; i++) {
+        const uint32_t in_order[4] = {(uint32_t)a[i], (uint32_t)b[i], (uint32_t)c[i],
+                                      (uint32_t)d[i]};
+        memcpy(&words[i], in_order, sizeof in_order);
+    }
+}
+static inline vf w_keep(vw words, uint32_t threshold, vf x)
+{
+    const vu at_least = (vu)((vu)words >= (vu){threshold, threshold, threshold, threshold});
+    return (vf)((vu)x & at_least);
+}
