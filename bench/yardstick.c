@@ -20,12 +20,12 @@ static const struct {
 } known[] = {
     {"none", YARDSTICK_NO_TABLE, 1},
     {"t5", YARDSTICK_NO_TABLE, 1},
-    {"alibi", YARDSTICK_NO_TABLE, 0},
-    {"kerple", YARDSTICK_NO_TABLE, 0},
-    {"tupe", YARDSTICK_NO_TABLE, 0},
+    {"alibi", YARDSTICK_NO_TABLE, 1},
+    {"kerple", YARDSTICK_NO_TABLE, 1},
+    {"tupe", YARDSTICK_NO_TABLE, 1},
     {"shaw", YARDSTICK_BAND, 0},
     {"transformer_xl", YARDSTICK_STRIP, 1},
-    {"relative_key", YARDSTICK_STRIP, 0},
+    {"relative_key", YARDSTICK_STRIP, 1},
     {"relative_key_query", YARDSTICK_STRIP, 0},
     {"deberta", YARDSTICK_MAP, 0},
 };
@@ -145,7 +145,10 @@ static int make_results(yardstick *y, int backward)
     y->dbias = floats(2 * y->T * y->H);
     y->du = floats(y->H * y->D);
     y->dw = floats(y->H * y->D);
-    return y->weights && y->dq && y->dk && y->dv && y->dtable && y->dbias && y->du && y->dw;
+    y->dpos_q = floats(y->in.pos_q.rank != 0 ? y->H * y->T * y->D : 0);
+    y->dpos_k = floats(y->in.pos_q.rank != 0 ? y->H * y->T * y->D : 0);
+    return y->weights && y->dq && y->dk && y->dv && y->dtable && y->dbias && y->du && y->dw &&
+           y->dpos_q && y->dpos_k;
 }
 
 static int find_rule(yardstick *y, const char *scheme)
@@ -153,7 +156,7 @@ static int find_rule(yardstick *y, const char *scheme)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (!is(known[i].scheme, scheme)) continue;
         y->rule = known[i].rule;
-        y->has_backward = known[i].backward && y->in.bias_dense.rank == 0;
+        y->has_backward = known[i].backward; /* a dense bias is a constant there */
         y->has_flash = is(scheme, "none") && y->in.bias_dense.rank == 0;
         return 1;
     }
@@ -183,9 +186,9 @@ int yardstick_new(yardstick *y, const blas *b, const bench_loops *loops, yardsti
 
 void yardstick_free(yardstick *y)
 {
-    float *const blocks[] = {y->key_table, y->query_table, y->bias, y->out, y->lse,
-                             y->weights,   y->dq,          y->dk,   y->dv,  y->dtable,
-                             y->dbias,     y->du,          y->dw};
+    float *const blocks[] = {y->key_table, y->query_table, y->bias, y->out,    y->lse,
+                             y->weights,   y->dq,          y->dk,   y->dv,     y->dtable,
+                             y->dbias,     y->du,          y->dw,   y->dpos_q, y->dpos_k};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
     free(y->map);
     memset(y, 0, sizeof *y);

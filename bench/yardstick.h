@@ -49,6 +49,7 @@ typedef struct yardstick {
     float *dq, *dk, *dv;    /* [B][H][T][D]                                    */
     float *dtable;          /* [H][R][D]                                       */
     float *dbias, *du, *dw; /* [H][2T-1] by rho + T - 1, [H][D], [H][D]       */
+    float *dpos_q, *dpos_k; /* [H][T][D]                                       */
 } yardstick;
 
 /* For a call in which every query sees every key, with `scale` as the plan resolved it.
@@ -63,6 +64,7 @@ void yardstick_backward(yardstick *y, const float *dout); /* after yardstick_unf
 
 /* Parts of the unfused forward pass that the backward pass shares. */
 const float *yardstick_head(const float *all, const yardstick *y, int64_t b, int64_t h);
+const float *yardstick_table(const yardstick *y, const float *tables, int64_t h);
 void yardstick_biased_queries(const yardstick *y, int64_t b, int64_t h, const locus_tensor *bias,
                               float *to);
 

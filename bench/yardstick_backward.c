@@ -39,12 +39,24 @@ static void table_grad(yardstick *y, int64_t b, int64_t h, const float *ds, floa
         memset(row + start + T, 0, (size_t)(R - start - T) * sizeof *row);
     }
     yardstick_biased_queries(y, b, h, &y->in.w, queries);
-    times(y, BLAS_AS_IS, T, R, spread, R, y->key_table + h * R * D, y->scale, 0.0f, part);
-    times(y, BLAS_TURNED, R, T, spread, R, queries, y->scale, b > 0 ? 1.0f : 0.0f,
-          y->dtable + h * R * D);
-    add_columns(y, y->du + h * D, dq);
-    add_columns(y, y->dw + h * D, part);
+    times(y, BLAS_AS_IS, T, R, spread, R, yardstick_table(y, y->key_table, h), y->scale, 0.0f,
+          part);
+    times(y, BLAS_TURNED, R, T, spread, R, queries, y->scale,
+          b > 0 || (y->shared && h > 0) ? 1.0f : 0.0f, y->dtable + (y->shared ? 0 : h * R * D));
+    if (y->in.u.rank != 0) add_columns(y, y->du + h * D, dq);
+    if (y->in.w.rank != 0) add_columns(y, y->dw + h * D, part);
     y->loops->add(dq, part, T * D);
+}
+
+/* The same products as for q and k; positions are shared by the sequences of a batch. */
+static void position_grad(yardstick *y, int64_t b, int64_t h, const float *ds)
+{
+    const int64_t T = y->T, at = h * T * y->D;
+    const float beta = b > 0 ? 1.0f : 0.0f;
+    times(y, BLAS_AS_IS, T, T, ds, T, yardstick_head(y->in.pos_k.data, y, 0, h), y->scale, beta,
+          y->dpos_q + at);
+    times(y, BLAS_TURNED, T, T, ds, T, yardstick_head(y->in.pos_q.data, y, 0, h), y->scale, beta,
+          y->dpos_k + at);
 }
 
 static void backward_head(yardstick *y, int64_t b, int64_t h, const float *dout)
@@ -64,6 +76,7 @@ static void backward_head(yardstick *y, int64_t b, int64_t h, const float *dout)
     yardstick_biased_queries(y, b, h, &y->in.u, queries);
     times(y, BLAS_AS_IS, T, T, ds, T, yardstick_head(y->in.k.data, y, b, h), y->scale, 0.0f, dq);
     times(y, BLAS_TURNED, T, T, ds, T, queries, y->scale, 0.0f, y->dk + base);
+    if (y->in.pos_q.rank != 0) position_grad(y, b, h, ds);
     if (y->key_table != NULL) table_grad(y, b, h, ds, spread, queries, dq, part);
 }
 

@@ -40,7 +40,7 @@ void yardstick_biased_queries(const yardstick *y, int64_t b, int64_t h, const lo
     for (int64_t i = 0; i < y->T; i++) y->loops->add(to + i * y->D, row, y->D);
 }
 
-static const float *table_of(const yardstick *y, const float *table, int64_t h)
+const float *yardstick_table(const yardstick *y, const float *table, int64_t h)
 {
     return table + (y->shared ? 0 : h * y->R * y->D);
 }
@@ -110,11 +110,13 @@ static void multiply(const yardstick *y, int64_t b, int64_t h, float *s, float *
         times_turned(y, T, T, yardstick_head(y->in.pos_q.data, y, 0, h),
                      yardstick_head(y->in.pos_k.data, y, 0, h), 1.0f, s, T);
     if (y->query_table != NULL) {
-        times_turned(y, T, y->R, k, table_of(y, y->query_table, h), 0.0f, key_products, y->R);
+        times_turned(y, T, y->R, k, yardstick_table(y, y->query_table, h), 0.0f, key_products,
+                     y->R);
         add_turned(y, s, key_products);
     }
     if (y->key_table != NULL)
-        times_turned(y, T, y->R, position, table_of(y, y->key_table, h), 0.0f, key_products, y->R);
+        times_turned(y, T, y->R, position, yardstick_table(y, y->key_table, h), 0.0f, key_products,
+                     y->R);
 }
 
 /* Add what the row still lacks, exponentiate it; returns the sum. */

@@ -5,17 +5,25 @@
 /* locus bench, in the order in which it works: what is asked for (bench_request.c), what
  * the schemes are set to (bench_kind.c), tensors and plans (bench_build.c), the output
  * against the oracle (bench_check.c), the clock (bench_run.c), figures (bench_figure.c),
- * tables (bench_print.c), a chart (bench_svg.c). */
+ * tables (bench_print.c), a chart (bench_svg.c). Lines for linear maps are built in
+ * bench_linear.c and then go the same way. */
 
 #include "bench/limits.h"
+#include "bench/linear.h"
 #include "bench/yardstick.h"
 #include "cli.h"
 #include "problem.h"
 
 enum { BENCH_LIST = 16, BENCH_KINDS = 32, BENCH_ROUNDS = 99, BENCH_LIMITS = 64, BENCH_PEERS = 2 };
 
-typedef enum bench_direction { BENCH_FORWARD, BENCH_BACKWARD, BENCH_TOGETHER } bench_direction;
-enum { BENCH_DIRECTIONS = 3 };
+typedef enum bench_direction {
+    BENCH_FORWARD,
+    BENCH_BACKWARD,
+    BENCH_TOGETHER,
+    BENCH_DIRECTIONS,
+    BENCH_INPUT_GRAD = BENCH_DIRECTIONS, /* the backward pass of a linear map is two */
+    BENCH_WEIGHT_GRAD
+} bench_direction;
 
 /* Which keys a query sees. */
 typedef enum bench_view { BENCH_WHOLE, BENCH_CAUSAL, BENCH_PADDED, BENCH_DECODE } bench_view;
@@ -35,6 +43,8 @@ typedef struct bench_request {
     const char *isas[BENCH_LIST];
     size_t kind_count, n_count, d_count, thread_count, isa_count;
     int directions[BENCH_DIRECTIONS], views[BENCH_VIEWS]; /* 1: measure it */
+    uint32_t tokens[BENCH_LIST], widths[BENCH_LIST];      /* of linear maps: rows, inputs and */
+    size_t token_count, width_count;                      /* outputs; 0: none is measured     */
     uint32_t heads, batch, rounds;                        /* 0: chosen by shape, ...  */
     int baseline;                                         /* 1: with yardsticks       */
     double seconds;                                       /* about, for all rounds    */
@@ -72,7 +82,8 @@ typedef struct bench_times {
 
 /* One line of the table. */
 typedef struct bench_row {
-    bench_input *input;
+    bench_input *input;        /* NULL for ... */
+    const linear_case *linear; /* ... a linear map */
     bench_direction direction;
     bench_view view;
     uint32_t threads;
@@ -109,7 +120,9 @@ typedef struct bench {
     bench_group *groups;
     bench_input *inputs;
     bench_row *rows;
-    size_t group_count, input_count, row_count;
+    linear_case *cases;
+    size_t group_count, input_count, row_count, case_count;
+    linear_pool pool;
     void *workspace;
     size_t workspace_bytes;
     int has_blas;
@@ -127,7 +140,7 @@ typedef struct bench {
 typedef struct bench_values {
     const char *schemes, *n, *d, *direction, *isas, *threads, *svg;
     uint32_t heads, batch, rounds;
-    int causal, padded, decode, full, no_baseline, json, markdown;
+    int causal, padded, decode, linear, full, no_baseline, json, markdown;
 } bench_values;
 
 /* CLI_DONE, or the exit code after a complaint. */
@@ -154,6 +167,23 @@ void bench_free(bench *b);
 /* "t5", "none+causal" */
 char *bench_row_name(char *buffer, size_t capacity, const bench_row *row);
 const char *bench_direction_name(bench_direction direction);
+
+/* ---- bench_linear.c ---- */
+
+/* Lines behind those of attention: tokens x inputs x outputs x directions x ... */
+size_t bench_linear_rows(const bench_request *request);
+LOCUS_MUST_CHECK locus_status bench_build_linear(bench *b);
+
+/* What a line was measured on. */
+typedef struct bench_extents {
+    int64_t batch, heads, n, d; /* a linear map: 1, 1, tokens, inputs */
+    int64_t outputs;            /* of a linear map, else 0            */
+} bench_extents;
+
+bench_extents bench_row_extents(const bench_row *row);
+
+/* "n 512, d 64", "n 512, 768 to 3072" */
+char *bench_extents_text(char *buffer, size_t capacity, const bench_extents *e);
 
 /* ---- bench_check.c ---- */
 

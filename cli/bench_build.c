@@ -10,14 +10,16 @@
 
 const char *bench_direction_name(bench_direction direction)
 {
-    static const char *const names[] = {"forward", "backward", "forward+backward"};
+    static const char *const names[] = {"forward", "backward", "forward+backward", "input grad",
+                                        "weight grad"};
     return names[direction];
 }
 
 char *bench_row_name(char *buffer, size_t capacity, const bench_row *row)
 {
     static const char *const views[] = {"", "+causal", "+padded", "+decode"};
-    snprintf(buffer, capacity, "%s%s", row->input->kind->name, views[row->view]);
+    snprintf(buffer, capacity, "%s%s", row->linear != NULL ? "linear" : row->input->kind->name,
+             views[row->view]);
     return buffer;
 }
 
@@ -224,7 +226,7 @@ static int has_plain(const bench_request *r)
 /* Without plain attention there is nothing to compare with: it is then measured unseen. */
 static int add_unseen_plain(bench_request *r)
 {
-    if (has_plain(r) || r->kind_count >= BENCH_KINDS) return 0;
+    if (r->kind_count == 0 || has_plain(r) || r->kind_count >= BENCH_KINDS) return 0;
     memmove(r->kinds + 1, r->kinds, r->kind_count * sizeof *r->kinds);
     r->kinds[0] = (bench_kind){.name = "none", .scheme = locus_scheme_find("none")};
     r->kind_count++;
@@ -234,7 +236,7 @@ static int add_unseen_plain(bench_request *r)
 static locus_status build_inputs(bench *b, locus_error *error)
 {
     const bench_request *r = &b->request;
-    for (size_t i = 0; i < r->n_count; i++)
+    for (size_t i = 0; r->kind_count > 0 && i < r->n_count; i++)
         for (size_t k = 0; k < r->d_count; k++) {
             bench_group *group = &b->groups[b->group_count++];
             locus_status status = group_new(group, r, r->n[i], r->d[k], error);
@@ -314,13 +316,14 @@ locus_status bench_build(bench *b, locus_error *error)
     const int unseen = add_unseen_plain(r);
     const size_t groups = r->n_count * r->d_count, inputs = groups * r->kind_count;
     const size_t rows = inputs * BENCH_VIEWS * BENCH_DIRECTIONS * r->isa_count * r->thread_count;
-    b->groups = calloc(groups, sizeof *b->groups);
-    b->inputs = calloc(inputs, sizeof *b->inputs);
-    b->rows = calloc(rows, sizeof *b->rows);
+    b->groups = calloc(groups + 1, sizeof *b->groups);
+    b->inputs = calloc(inputs + 1, sizeof *b->inputs);
+    b->rows = calloc(rows + bench_linear_rows(r) + 1, sizeof *b->rows);
     if (b->groups == NULL || b->inputs == NULL || b->rows == NULL) return LOCUS_ERR_MEMORY;
     locus_status status = build_inputs(b, error);
     if (status == LOCUS_OK) status = build_rows(b, unseen, error);
     if (status == LOCUS_OK && !allocate_workspace(b)) status = LOCUS_ERR_MEMORY;
+    if (status == LOCUS_OK) status = bench_build_linear(b);
     return status;
 }
 
@@ -330,6 +333,8 @@ void bench_free(bench *b)
     for (size_t i = 0; i < b->input_count; i++) input_free(&b->inputs[i]);
     for (size_t i = 0; i < b->group_count; i++) group_free(&b->groups[i]);
     if (b->has_blas) blas_close(&b->blas);
+    linear_pool_free(&b->pool);
+    free(b->cases);
     free(b->scratch.data);
     free(b->workspace);
     free(b->buffer);

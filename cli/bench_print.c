@@ -106,14 +106,17 @@ static char *time_cell(char *cell, double ms)
 static void fill_cells(char cells[COLUMNS][CELL], const bench *b, const bench_row *row)
 {
     char low[CELL], high[CELL];
-    const bench_group *g = row->input->group;
+    const bench_extents e = bench_row_extents(row);
     bench_figures f;
     bench_figure(&f, b, row);
     bench_row_name(cells[0], CELL, row);
     snprintf(cells[1], CELL, "%s", bench_direction_name(row->direction));
-    snprintf(cells[2], CELL, "%" PRId64, g->n);
-    snprintf(cells[3], CELL, "%" PRId64, g->d);
-    snprintf(cells[4], CELL, "%" PRId64, g->batch * g->heads);
+    snprintf(cells[2], CELL, "%" PRId64, e.n);
+    if (e.outputs > 0)
+        snprintf(cells[3], CELL, "%" PRId64 " to %" PRId64, e.d, e.outputs);
+    else
+        snprintf(cells[3], CELL, "%" PRId64, e.d);
+    snprintf(cells[4], CELL, "%" PRId64, e.batch * e.heads);
     snprintf(cells[5], CELL, "%s", row->isa);
     snprintf(cells[6], CELL, "%u", (unsigned)row->threads);
     time_cell(cells[7], f.ms_median);
@@ -213,7 +216,7 @@ static void json_figure(json *j, const char *key, double value)
 static void json_row(json *j, const bench *b, const bench_row *row)
 {
     char name[48];
-    const bench_group *g = row->input->group;
+    const bench_extents e = bench_row_extents(row);
     bench_figures f;
     bench_figure(&f, b, row);
     json_object(j, NULL);
@@ -221,10 +224,11 @@ static void json_row(json *j, const bench *b, const bench_row *row)
     json_text(j, "direction", bench_direction_name(row->direction));
     json_text(j, "isa", row->isa);
     json_integer(j, "threads", row->threads);
-    json_integer(j, "batch", g->batch);
-    json_integer(j, "heads", g->heads);
-    json_integer(j, "n", g->n);
-    json_integer(j, "d", g->d);
+    json_integer(j, "batch", e.batch);
+    json_integer(j, "heads", e.heads);
+    json_integer(j, "n", e.n);
+    json_integer(j, "d", e.d);
+    if (e.outputs > 0) json_integer(j, "outputs", e.outputs);
     json_figure(j, "ms_median", f.ms_median);
     json_figure(j, "ms_min", f.ms_min);
     json_figure(j, "useful_gflops", f.gflops);

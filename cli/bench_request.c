@@ -6,7 +6,7 @@
 #include "bench.h"
 #include "text.h"
 
-enum { WORD = 64, MOST_N = 65536, MOST_D = 1024, MOST_THREADS = 256 };
+enum { WORD = 64, MOST_N = 65536, MOST_D = 1024, MOST_WIDTH = 16384, MOST_THREADS = 256 };
 
 /* ---- lists ---- */
 
@@ -170,6 +170,14 @@ static void default_numbers(bench_request *r, int full, int decode)
     if (r->thread_count == 0) set_numbers(r->threads, &r->thread_count, threads, full ? 2 : 1);
 }
 
+/* The widths of small and middling models, and of their feed-forward layers. */
+static void default_maps(bench_request *r)
+{
+    static const uint32_t tokens[] = {128, 512}, widths[] = {384, 768, 1024, 3072};
+    if (r->token_count == 0) set_numbers(r->tokens, &r->token_count, tokens, 2);
+    if (r->width_count == 0) set_numbers(r->widths, &r->width_count, widths, 4);
+}
+
 static void default_isas(bench_request *r, int full)
 {
     if (r->isa_count > 0) return;
@@ -187,6 +195,37 @@ static void set_views(bench_request *r, const bench_values *v)
     if (v->decode) r->directions[BENCH_BACKWARD] = r->directions[BENCH_TOGETHER] = 0;
 }
 
+/* --n and --d are rows and widths where linear maps are asked for. */
+static int read_sizes(bench_request *r, const bench_values *v)
+{
+    uint32_t *n = v->linear ? r->tokens : r->n, *d = v->linear ? r->widths : r->d;
+    size_t *n_count = v->linear ? &r->token_count : &r->n_count;
+    size_t *d_count = v->linear ? &r->width_count : &r->d_count;
+    int code = v->n != NULL ? read_numbers("n", v->n, MOST_N, n, n_count) : CLI_DONE;
+    if (code == CLI_DONE && v->d != NULL)
+        code = read_numbers("d", v->d, v->linear ? MOST_WIDTH : MOST_D, d, d_count);
+    if (code == CLI_DONE && v->threads != NULL)
+        code = read_numbers("threads", v->threads, MOST_THREADS, r->threads, &r->thread_count);
+    return code;
+}
+
+/* Requests that contradict themselves. */
+static int refuse_pairs(const bench_request *r, const bench_values *v)
+{
+    if (v->linear &&
+        (v->schemes != NULL || v->decode || v->causal || v->padded || v->heads > 0 || v->batch > 0))
+        return cli_complain("bench", CLI_USAGE,
+                            "--linear measures no attention: it goes without --scheme, --decode, "
+                            "--causal, --padded, --heads and --batch");
+    if (v->decode && !r->directions[BENCH_FORWARD])
+        return cli_complain("bench", CLI_USAGE, "--decode measures the forward direction only");
+    if (v->decode && r->kind_count == 1 && r->kinds[0].dense)
+        return cli_complain("bench", CLI_USAGE, "--decode does not measure %s", r->kinds[0].name);
+    if (v->json && v->markdown)
+        return cli_complain("bench", CLI_USAGE, "--json and --markdown exclude each other");
+    return CLI_DONE;
+}
+
 int bench_read_request(bench_request *r, const bench_values *v)
 {
     memset(r, 0, sizeof *r);
@@ -200,18 +239,11 @@ int bench_read_request(bench_request *r, const bench_values *v)
     int code = read_direction(r, v->direction != NULL ? v->direction : "both");
     if (code == CLI_DONE && v->schemes != NULL) code = read_kinds(r, v->schemes);
     if (code == CLI_DONE && v->isas != NULL) code = read_isas(r, v->isas);
-    if (code == CLI_DONE && v->n != NULL) code = read_numbers("n", v->n, MOST_N, r->n, &r->n_count);
-    if (code == CLI_DONE && v->d != NULL) code = read_numbers("d", v->d, MOST_D, r->d, &r->d_count);
-    if (code == CLI_DONE && v->threads != NULL)
-        code = read_numbers("threads", v->threads, MOST_THREADS, r->threads, &r->thread_count);
+    if (code == CLI_DONE) code = read_sizes(r, v);
+    if (code == CLI_DONE) code = refuse_pairs(r, v);
     if (code != CLI_DONE) return code;
-    if (v->decode && !r->directions[BENCH_FORWARD])
-        return cli_complain("bench", CLI_USAGE, "--decode measures the forward direction only");
-    if (v->decode && r->kind_count == 1 && r->kinds[0].dense)
-        return cli_complain("bench", CLI_USAGE, "--decode does not measure %s", r->kinds[0].name);
-    if (v->json && v->markdown)
-        return cli_complain("bench", CLI_USAGE, "--json and --markdown exclude each other");
-    if (r->kind_count == 0) r->kind_count = bench_list_kinds(r->kinds, BENCH_KINDS);
+    if (r->kind_count == 0 && !v->linear) r->kind_count = bench_list_kinds(r->kinds, BENCH_KINDS);
+    if (v->linear || (v->full && v->schemes == NULL && !v->decode)) default_maps(r);
     default_isas(r, v->full);
     default_numbers(r, v->full, v->decode);
     set_views(r, v);

@@ -12,6 +12,7 @@
 enum { MOST_CALLS = 200, FAR_FLOATS = 1 << 24, LEAST_ROUNDS = 3 };
 
 static const double call_seconds = 0.12; /* of a line in a round, about        */
+static const double map_seconds = 0.05;  /* the same for linear maps, which are many */
 static const double row_seconds = 20.0;  /* a slower line sits later rounds out */
 static const double peer_tolerance = 1e-4;
 
@@ -39,15 +40,21 @@ locus_status bench_backward(bench *b, bench_row *row, const locus_tensor *dout, 
 static locus_status call_row(bench *b, bench_row *row, locus_error *error)
 {
     locus_status status = LOCUS_OK;
+    if (row->linear != NULL) {
+        linear_run(&b->pool, row->linear);
+        return LOCUS_OK;
+    }
     if (row->direction != BENCH_BACKWARD) status = bench_forward(b, row, error);
     if (row->direction != BENCH_FORWARD && status == LOCUS_OK)
         status = bench_backward(b, row, &row->input->group->dout, error);
     return status;
 }
 
-/* Decoding meets a cache that other work has pushed out to memory. */
-static void forget(const bench_row *row)
+/* What comes before a call: weights are packed once and not timed; decoding meets a cache
+ * that other work has pushed out to memory. */
+static void prepare(bench *b, const bench_row *row)
 {
+    if (row->linear != NULL) linear_prepare(&b->pool, row->linear);
     if (row->view != BENCH_DECODE) return;
     const locus_tensor *const read[] = {&row->in.k, &row->in.v};
     for (int i = 0; i < 2; i++)
@@ -64,8 +71,12 @@ static float read_keys_and_values(const bench_row *row, const bench_loops *loops
 }
 
 /* Yardstick number `peer` of a line, as assign_peers named them. */
-static void call_peer(bench_row *row, size_t peer)
+static void call_peer(bench *b, bench_row *row, size_t peer)
 {
+    if (row->linear != NULL) {
+        linear_run_peer(&b->pool, row->linear, &b->blas);
+        return;
+    }
     yardstick *y = &row->input->yardstick;
     volatile float sink;
     if (row->view == BENCH_DECODE)
@@ -84,12 +95,12 @@ static locus_status time_call(bench *b, bench_row *row, int peer, double *second
                               locus_error *error)
 {
     locus_status status = LOCUS_OK;
-    forget(row);
+    prepare(b, row);
     const double start = limits_clock(row->threads);
     if (peer < 0)
         status = call_row(b, row, error);
     else
-        call_peer(row, (size_t)peer);
+        call_peer(b, row, (size_t)peer);
     *seconds = limits_clock(row->threads) - start;
     return status;
 }
@@ -101,14 +112,15 @@ static locus_status time_call(bench *b, bench_row *row, int peer, double *second
 static locus_status calibrate(bench *b, bench_row *row, int peer, uint32_t *calls,
                               locus_error *error)
 {
+    const double enough = row->linear != NULL ? map_seconds : call_seconds;
     double seconds = 0, unused = 0;
     locus_status status = LOCUS_OK;
-    for (int i = 0; i < 2 && status == LOCUS_OK && seconds < call_seconds; i++) {
+    for (int i = 0; i < 2 && status == LOCUS_OK && seconds < enough; i++) {
         const double start = limits_clock(2);
         status = time_call(b, row, peer, &unused, error);
         seconds = limits_clock(2) - start;
     }
-    const double fit = ceil(call_seconds / (seconds > 1e-9 ? seconds : 1e-9));
+    const double fit = ceil(enough / (seconds > 1e-9 ? seconds : 1e-9));
     *calls = fit > MOST_CALLS ? MOST_CALLS : (uint32_t)fit;
     return status;
 }
@@ -122,8 +134,10 @@ static int agree(const float *x, const float *y, int64_t count)
 }
 
 /* A yardstick that computes something else measures nothing. */
-static int peer_agrees(const bench_row *row)
+static int peer_agrees(const bench *b, const bench_row *row)
 {
+    if (row->linear != NULL)
+        return linear_error(&b->pool, row->linear, 1) <= bench_gradient_tolerance;
     const yardstick *y = &row->input->yardstick;
     const bench_group *g = row->input->group;
     const int64_t count = g->batch * g->heads * g->n * g->d;
@@ -137,14 +151,19 @@ static int peer_agrees(const bench_row *row)
  * the best kernels, on calls without masks: that is where they were built for. */
 static void assign_peers(bench *b, bench_row *row)
 {
-    const yardstick *y = &row->input->yardstick;
     if (row->view == BENCH_DECODE) {
         row->peers[0] = "read K and V";
         return;
     }
-    if (!row->input->has_yardstick || row->threads != 1 || row->view != BENCH_WHOLE ||
+    if (!b->has_blas || row->threads != 1 || row->view != BENCH_WHOLE ||
         strcmp(row->isa, b->best_isa) != 0)
         return;
+    if (row->linear != NULL) {
+        row->peers[0] = "OpenBLAS sgemm";
+        return;
+    }
+    const yardstick *y = &row->input->yardstick;
+    if (!row->input->has_yardstick) return;
     if (row->direction == BENCH_BACKWARD && y->has_backward) row->peers[0] = "OpenBLAS unfused";
     if (row->direction != BENCH_FORWARD) return;
     row->peers[0] = "OpenBLAS unfused";
@@ -160,10 +179,10 @@ static locus_status warm_peers(bench *b, bench_row *row, locus_error *error)
         if (row->peers[i] == NULL) continue;
         if (row->direction == BENCH_BACKWARD) yardstick_unfused(&row->input->yardstick);
         status = calibrate(b, row, i, &row->peer_times[i].calls, error);
-        if (status != LOCUS_OK || peer_agrees(row)) continue;
+        if (status != LOCUS_OK || peer_agrees(b, row)) continue;
         progress("", "");
         cli_complain("bench", 0, "%s for %s at n = %d differs from ours: left out", row->peers[i],
-                     bench_row_name(name, sizeof name, row), (int)row->input->group->n);
+                     bench_row_name(name, sizeof name, row), (int)bench_row_extents(row).n);
         row->peers[i] = NULL;
     }
     return status;
@@ -193,7 +212,7 @@ static void make_yardsticks(bench *b)
         const bench_row *row = &b->rows[i];
         bench_input *input = row->input;
         locus_plan_info info = {.size = sizeof info};
-        if (input->has_yardstick) continue;
+        if (input == NULL || input->has_yardstick) continue;
         locus_plan_describe(row->plan, &info);
         input->has_yardstick =
             yardstick_new(&input->yardstick, &b->blas, bench_loops_find(b->best_isa), &b->scratch,

@@ -2,7 +2,6 @@
 /* locus bench --svg: horizontal bars, % of the FMA peak on the left, time as a multiple of
  * plain attention on the right. */
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -55,14 +54,14 @@ static double largest_ratio(const bench *b)
 
 static void print_row(FILE *out, const bench *b, const bench_row *row, int y, double largest)
 {
-    char name[48], label[160], figure[32] = "";
+    char name[48], size[64], label[160], figure[32] = "";
     const char *class = row->direction == BENCH_FORWARD ? "forward" : "backward";
-    const bench_group *g = row->input->group;
+    const bench_extents e = bench_row_extents(row);
     bench_figures f;
     bench_figure(&f, b, row);
-    snprintf(label, sizeof label, "%s, %s, n %" PRId64 ", d %" PRId64 ", %s x%u",
-             bench_row_name(name, sizeof name, row), bench_direction_name(row->direction), g->n,
-             g->d, row->isa, (unsigned)row->threads);
+    snprintf(label, sizeof label, "%s, %s, %s, %s x%u", bench_row_name(name, sizeof name, row),
+             bench_direction_name(row->direction), bench_extents_text(size, sizeof size, &e),
+             row->isa, (unsigned)row->threads);
     print_text(out, LABELS - 8, y + 14, "label", label);
     snprintf(figure, sizeof figure, "%.0f %%", f.percent);
     print_bar(out, LABELS, y, f.percent, 100, class, figure);

@@ -232,20 +232,27 @@ static LOCUS_DOTS(dots)
         for (c = 0; c < columns; c++) C[i * c_row + c] += plus[i * plus_row + c];
 }
 
-static LOCUS_PACK(pack)
+/* Blocks of VL x VL in registers; what is left over one by one. */
+static LOCUS_TRANSPOSE(transpose)
 {
     for (int64_t r = 0; r < count; r += VL) {
         const int64_t some = count - r < VL ? count - r : VL;
-        float *to = panels + locus_panel_at(r / LOCUS_PANEL * LOCUS_PANEL, width) + r % LOCUS_PANEL;
         const float *from = rows + r * row_stride;
         int64_t c = 0;
         for (; some == VL && c + VL <= width; c += VL) {
             vf block[VL];
             for (int i = 0; i < VL; i++) block[i] = v_load(from + i * row_stride + c);
             v_transpose(block);
-            for (int i = 0; i < VL; i++) v_store(to + (c + i) * LOCUS_PANEL, block[i]);
+            for (int i = 0; i < VL; i++) v_store(to + (c + i) * to_row + r, block[i]);
         }
         for (; c < width; c++)
-            for (int64_t i = 0; i < some; i++) to[c * LOCUS_PANEL + i] = from[i * row_stride + c];
+            for (int64_t i = 0; i < some; i++) to[c * to_row + r + i] = from[i * row_stride + c];
     }
+}
+
+static LOCUS_PACK(pack)
+{
+    for (int64_t r = 0; r < count; r += LOCUS_PANEL)
+        transpose(panels + locus_panel_at(r, width), LOCUS_PANEL, rows + r * row_stride, row_stride,
+                  count - r < LOCUS_PANEL ? count - r : LOCUS_PANEL, width);
 }

@@ -36,6 +36,12 @@ static inline int64_t locus_panel_at(int64_t first, int64_t width) { return firs
     void name(float *panels, const float *rows, int64_t row_stride, int64_t count, int64_t width)
 typedef LOCUS_PACK((*locus_pack_fn));
 
+/* to[c * to_row + r] = rows[r * row_stride + c] for r < count, c < width. */
+#define LOCUS_TRANSPOSE(name)                                                                      \
+    void name(float *to, int64_t to_row, const float *rows, int64_t row_stride, int64_t count,     \
+              int64_t width)
+typedef LOCUS_TRANSPOSE((*locus_transpose_fn));
+
 /* Rows that will be needed soon, `row` floats apart. */
 typedef struct locus_ahead {
     const float *rows;
@@ -102,14 +108,13 @@ typedef enum locus_activation {
  * the block of B stays in the cache while the rows go by.)
  * B[j][c] = row_c[first + j] of `panels`, whose rows are `width` wide; or, panels NULL and at
  * most LOCUS_PANEL columns, b[j * LOCUS_PANEL + c].
- * C overlaps nothing. `next`: what is likely to be read after this call, for prefetching. */
+ * C overlaps nothing. */
 #define LOCUS_INNER_BLOCK 128
 typedef struct locus_linear_tile {
     float *c;
     int64_t c_row;
-    const float *a; /* A[i][j] at a[i * a_stride + j], transposed at a[i + j * a_stride] */
+    const float *a; /* A[i][j] at a[i * a_stride + j] */
     int64_t a_stride;
-    int transposed;
     const float *panels;
     int64_t width, first;
     const float *b;
@@ -119,8 +124,6 @@ typedef struct locus_linear_tile {
     locus_activation activation;
     const float *residual; /* [rows][columns], rows residual_row apart; NULL: none */
     int64_t residual_row;
-    const float *next; /* LOCUS_INNER_BLOCK rows of LOCUS_PANEL floats; NULL: not known */
-    int64_t next_row;
 } locus_linear_tile;
 #define LOCUS_LINEAR(name) void name(const locus_linear_tile *t)
 typedef LOCUS_LINEAR((*locus_linear_fn));
@@ -215,6 +218,7 @@ typedef struct locus_kernels {
     const char *isa;
     uint32_t cpu; /* LOCUS_CPU_ bits it needs */
     locus_pack_fn pack;
+    locus_transpose_fn transpose;
     locus_product_fn product;
     locus_dots_fn dots;
     locus_row_dots_fn row_dots;

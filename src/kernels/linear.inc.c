@@ -67,19 +67,20 @@ enum { LINEAR_STEP = 16 };
 
 /* Rows of LOCUS_PANEL floats to prefetch, `share` of them with every step. */
 typedef struct ahead {
-    const float *at; /* NULL: none */
-    int64_t row, share;
+    const float *at;
+    int64_t share;
 } ahead;
 
 LOCUS_INLINE void prefetch_share(ahead *next)
 {
-    for (int64_t n = 0; n < next->share; n++, next->at += next->row)
+    for (int64_t n = 0; n < next->share; n++, next->at += LOCUS_PANEL)
         for (int c = 0; c < LOCUS_PANEL; c += LINEAR_STEP) v_prefetch_far(next->at + c);
 }
 
 /* What a block of all rows has in common. */
 typedef struct inner_block {
     const locus_linear_tile *t;
+    const float *a; /* rows as in t */
     const float *b; /* rows LOCUS_PANEL apart */
     int64_t inner;
     int64_t column, columns; /* the panel of C */
@@ -101,21 +102,12 @@ LOCUS_INLINE void linear_index(vf sum[GEMM_ROWS][GEMM_VECTORS], const float *A, 
     }
 }
 
-/* One step of the A of the rows that follow: a line of each row, or a piece of each column. */
-LOCUS_INLINE void prefetch_a(const float *next_a, int64_t a_row, int64_t a_column, const int rows)
-{
-    if (a_column == 1)
-        for (int i = 0; i < rows; i++) v_prefetch(next_a + i * a_row);
-    else
-        for (int j = 0; j < LINEAR_STEP; j++) v_prefetch(next_a + j * a_column + rows - 1);
-}
-
 /* The chains of a full register tile. next_a: the A of the rows that follow, or NULL. */
 LOCUS_INLINE void linear_tile(inner_block *k, float *C, const float *start, const float *A,
-                              const float *B, const float *next_a, int64_t a_row, int64_t a_column,
-                              const int rows)
+                              const float *B, const float *next_a, const int rows)
 {
     const int64_t c_row = k->t->c_row, start_row = k->start_row, inner = k->inner;
+    const int64_t a_row = k->t->a_stride;
     vf sum[GEMM_ROWS][GEMM_VECTORS];
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < GEMM_VECTORS; v++) {
@@ -125,12 +117,12 @@ LOCUS_INLINE void linear_tile(inner_block *k, float *C, const float *start, cons
     int64_t j = 0;
     for (; j + LINEAR_STEP <= inner; j += LINEAR_STEP) {
         prefetch_share(&k->next);
-        if (next_a != NULL) prefetch_a(next_a + j * a_column, a_row, a_column, rows);
-        for (int u = 0; u < LINEAR_STEP; u += 4, A += 4 * a_column, B += 4 * LOCUS_PANEL)
-            for (int n = 0; n < 4; n++)
-                linear_index(sum, A + n * a_column, a_row, B + n * LOCUS_PANEL, rows);
+        if (next_a != NULL)
+            for (int i = 0; i < rows; i++) v_prefetch(next_a + i * a_row + j);
+        for (int u = 0; u < LINEAR_STEP; u += 4, A += 4, B += 4 * LOCUS_PANEL)
+            for (int n = 0; n < 4; n++) linear_index(sum, A + n, a_row, B + n * LOCUS_PANEL, rows);
     }
-    for (; j < inner; j++, A += a_column, B += LOCUS_PANEL) linear_index(sum, A, a_row, B, rows);
+    for (; j < inner; j++, A++, B += LOCUS_PANEL) linear_index(sum, A, a_row, B, rows);
     if (start != NULL)
         for (int i = 0; i < rows; i++)
             for (int v = 0; v < GEMM_VECTORS; v++)
@@ -149,33 +141,30 @@ static void finish_band(const inner_block *k, int64_t i, int64_t rows)
                    k->columns, t->activation);
 }
 
-/* Rows i .. i + rows - 1 over the panel. A[i][j] is at A[i * a_row + j * a_column], where one
- * of the two is the constant 1; follow: a band as high comes next. */
-LOCUS_INLINE void linear_band(inner_block *k, const float *A, int64_t i, int follow, int64_t a_row,
-                              int64_t a_column, const int rows)
+/* Rows i .. i + rows - 1 over the panel; follow: a band as high comes next. */
+LOCUS_INLINE void linear_band(inner_block *k, int64_t i, int follow, const int rows)
 {
     const locus_linear_tile *t = k->t;
-    const float *a = A + i * a_row, *next_a = follow ? a + rows * a_row : NULL;
+    const float *a = k->a + i * t->a_stride, *next_a = follow ? a + rows * t->a_stride : NULL;
     const float *start = k->start != NULL ? k->start + i * k->start_row : NULL;
     float *C = t->c + i * t->c_row + k->column;
     int64_t c = 0;
 #define AT(p) ((p) != NULL ? (p) + c : NULL)
     for (; c + GEMM_VECTORS * VL <= k->columns; c += GEMM_VECTORS * VL)
-        linear_tile(k, C + c, AT(start), a, k->b + c, c == 0 ? next_a : NULL, a_row, a_column,
-                    rows);
+        linear_tile(k, C + c, AT(start), a, k->b + c, c == 0 ? next_a : NULL, rows);
     for (; c < k->columns; c += VL)
-        tile_product(C + c, t->c_row, a, a_row, a_column, k->b + c, LOCUS_PANEL, k->inner, NULL,
+        tile_product(C + c, t->c_row, a, t->a_stride, 1, k->b + c, LOCUS_PANEL, k->inner, NULL,
                      (finish){.plus = AT(start), .plus_row = k->start_row},
                      k->columns - c < VL ? k->columns - c : 0, rows, 1);
 #undef AT
     if (k->finish) finish_band(k, i, rows);
 }
 
-LOCUS_INLINE void linear_bands(inner_block *k, const float *A, int64_t a_row, int64_t a_column)
+static inline void linear_bands(inner_block *k)
 {
     const int64_t rows = k->t->rows;
     int64_t i = 0;
-#define BAND(count, follow) linear_band(k, A, i, follow, a_row, a_column, count)
+#define BAND(count, follow) linear_band(k, i, follow, count)
     for (; i + GEMM_ROWS <= rows; i += GEMM_ROWS) BAND(GEMM_ROWS, i + 2 * GEMM_ROWS <= rows);
     switch (rows - i) {
     case 1: BAND(1, 0); break;
@@ -197,7 +186,7 @@ static inline const float *block_at(const locus_linear_tile *t, int64_t c, int64
     return t->panels + locus_panel_at(c, t->width) + (t->first + first) * LOCUS_PANEL;
 }
 
-/* The block after this one: of this panel, of the next panel, or what the caller says. */
+/* The block after this one, of this panel or of the next; b has none. */
 static inline ahead ahead_of(const inner_block *k, int64_t past)
 {
     const locus_linear_tile *t = k->t;
@@ -205,10 +194,9 @@ static inline ahead ahead_of(const inner_block *k, int64_t past)
     const int64_t tiles = bands * (LOCUS_PANEL / (GEMM_VECTORS * VL));
     const int64_t steps = tiles * (LOCUS_INNER_BLOCK / LINEAR_STEP);
     const int64_t share = (LOCUS_INNER_BLOCK + steps - 1) / steps;
-    if (past < t->inner) return (ahead){block_at(t, k->column, past), LOCUS_PANEL, share};
-    if (t->panels != NULL)
-        return (ahead){block_at(t, k->column + LOCUS_PANEL, 0), LOCUS_PANEL, share};
-    return (ahead){t->next, t->next_row, t->next != NULL ? share : 0};
+    if (past < t->inner) return (ahead){block_at(t, k->column, past), share};
+    if (t->panels != NULL) return (ahead){block_at(t, k->column + LOCUS_PANEL, 0), share};
+    return (ahead){NULL, 0};
 }
 
 static inline void linear_panel(const locus_linear_tile *t, int64_t column, int64_t columns)
@@ -219,6 +207,7 @@ static inline void linear_panel(const locus_linear_tile *t, int64_t column, int6
         const int64_t left = t->inner - first;
         inner_block k = {.t = t, .column = column, .columns = columns};
         k.inner = left < LOCUS_INNER_BLOCK ? left : LOCUS_INNER_BLOCK;
+        k.a = t->a + first;
         k.b = block_at(t, column, first);
         if (t->resume || first > 0) {
             k.start = t->c + column;
@@ -228,10 +217,7 @@ static inline void linear_panel(const locus_linear_tile *t, int64_t column, int6
         }
         k.finish = left == k.inner && !plain;
         k.next = ahead_of(&k, first + k.inner);
-        if (t->transposed)
-            linear_bands(&k, t->a + first * t->a_stride, 1, t->a_stride);
-        else
-            linear_bands(&k, t->a + first, t->a_stride, 1);
+        linear_bands(&k);
         first += k.inner;
     } while (first < t->inner);
 }

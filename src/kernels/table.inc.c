@@ -6,6 +6,7 @@ const locus_kernels KERNELS_NAME = {
     .isa = KERNELS_ISA,
     .cpu = KERNELS_CPU,
     .pack = pack,
+    .transpose = transpose,
     .product = product,
     .dots = dots,
     .row_dots = row_dots,

@@ -81,6 +81,28 @@ static void test_gemm_chain(const locus_kernels *k)
         }
 }
 
+/* ---- transposition ---- */
+
+static void check_transpose(const locus_kernels *k, int64_t count, int64_t width)
+{
+    const int64_t to_row = count + 3, row_stride = width + 2;
+    memcpy(C, before, sizeof C);
+    k->transpose(C, to_row, A, row_stride, count, width);
+    for (int64_t at = 0; at < (width + 1) * to_row; at++) {
+        const int64_t c = at / to_row, r = at % to_row;
+        const float want = c < width && r < count ? A[r * row_stride + c] : before[at];
+        CHECK(C[at] == want, "%dx%d at %d: %g, expected %g", (int)count, (int)width, (int)at,
+              (double)C[at], (double)want);
+    }
+}
+
+static void test_transpose(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/transpose", k->isa)) return;
+    for (int64_t count = 0; count <= 50; count += check_sample() ? 7 : 1)
+        for (int64_t width = 0; width <= 50; width++) check_transpose(k, count, width);
+}
+
 /* ---- packed products ---- */
 
 /* What a product does on its way out has the bits of the pass that would do it afterwards. C
@@ -212,8 +234,7 @@ static locus_linear_tile linear_case(const locus_kernels *k, int64_t rows, int64
     locus_linear_tile t = {.c = sums, .c_row = columns + 3, .rows = rows, .inner = inner};
     t.columns = columns;
     t.a = lin_a;
-    t.transposed = variant & 1;
-    t.a_stride = t.transposed ? rows + 1 : inner + 2;
+    t.a_stride = inner + 2 - (variant & 1);
     t.first = variant & 2 ? 5 : 0;
     t.width = inner + t.first + 2;
     t.resume = (variant & 4) != 0;
@@ -235,7 +256,7 @@ static double linear_want(const locus_linear_tile *t, int64_t i, int64_t c, doub
     double s = t->resume ? old : t->bias != NULL ? (double)t->bias[c] : 0.0;
     *size = fabs(s);
     for (int64_t j = 0; j < t->inner; j++) {
-        const float a = t->transposed ? t->a[i + j * t->a_stride] : t->a[i * t->a_stride + j];
+        const float a = t->a[i * t->a_stride + j];
         const float b =
             t->panels != NULL ? lin_b[c * t->width + t->first + j] : t->b[j * LOCUS_PANEL + c];
         s += (double)a * (double)b;
@@ -611,6 +632,7 @@ int main(int argc, char **argv)
         }
         test_gemm(k);
         test_gemm_chain(k);
+        test_transpose(k);
         test_product(k);
         test_linear(k);
         test_linear_chain(k);

@@ -22,6 +22,16 @@ else
     skip "no program in this build, or no python3"
 fi
 
+begin docs/kernel-pictures
+if command -v python3 >/dev/null 2>&1; then
+    check "tools/draw-kernels.py" python3 tools/draw-kernels.py "$SCRATCH"
+    for picture in docs/kernel-*.svg; do
+        check "stale: tools/draw-kernels.py docs" cmp "$picture" "$SCRATCH/${picture#docs/}"
+    done
+else
+    skip "no python3"
+fi
+
 block() { # LANGUAGE: the first fenced block of README.md in it
     awk -v fence="\`\`\`$1" '$0 == fence { on = 1; next } /^\`\`\`/ { if (on) exit } on' README.md
 }

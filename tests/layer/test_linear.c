@@ -200,7 +200,8 @@ static void test_formulas(const locus_kernels *kernels)
     static const int64_t shapes[][4] = {{1, 1, 1, 1},    {2, 3, 5, 7},       {1, 64, 64, 64},
                                         {3, 65, 63, 66}, {2, 130, 257, 129}, {1, 515, 16, 33},
                                         {0, 4, 3, 2},    {2, 0, 3, 2},       {2, 4, 0, 3},
-                                        {2, 4, 3, 0},    {40, 1, 31, 17},    {1, 7, 520, 65}};
+                                        {2, 4, 3, 0},    {40, 1, 31, 17},    {1, 7, 520, 65},
+                                        {3, 300, 20, 9}, {1, 7, 33, 530}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int add = 0; add < 2; add++) {
             const int64_t *n = shapes[i];

@@ -9,6 +9,8 @@ echo "exit $?"
 echo "exit $?"
 "$LOCUS" bench $tiny --scheme none,shaw --decode --rounds 1 --batch 2 --threads 1,2 >decode.json
 echo "exit $?"
+"$LOCUS" bench --linear --n 5,140 --d 7,70 --isa generic --no-baseline --rounds 1 --json >linear.json
+echo "exit $?"
 python3 - <<'END'
 import json
 every, some, decode = (json.load(open(n + ".json")) for n in ("all", "some", "decode"))
@@ -31,4 +33,11 @@ for row in every:
     if row["scheme"] == "none": assert row["time_over_plain"] == 1
 print(sorted({(r["scheme"], r["direction"], r["threads"], r["batch"]) for r in some}))
 print([(r["scheme"], r["direction"], r["threads"], r["batch"], r["n"], r["baseline"]) for r in decode])
+linear = json.load(open("linear.json"))
+assert len(linear) == 2 * 2 * 2 * 3 # rows, inputs, outputs, directions
+for row in linear:
+    assert list(row) == keys[:8] + ["outputs"] + keys[8:], list(row)
+    assert row["scheme"] == "linear" and row["n"] in (5, 140) and row["d"] in (7, 70) and row["outputs"] in (7, 70)
+    assert row["useful_gflops"] > 0 and row["time_over_plain"] is None and 0 <= row["max_err"] < 5e-6
+print(sorted({r["direction"] for r in linear}))
 END

@@ -17,5 +17,7 @@ try bench --rounds 100
 try bench --decode --direction backward
 try bench --decode --scheme none+dense
 try bench --json --markdown
+try bench --linear --scheme t5
+try bench --linear --d 16385
 try bench extra
 LOCUS_ISA=sse9 try bench
