@@ -8,7 +8,7 @@
 #include "core/parallel.h"
 #include "core/tensor.h"
 
-locus_unit locus_unit_at(const locus_plan *plan, int64_t index)
+locus_unit locus_unit_at(const locus_plan *plan, int64_t index, int accumulate)
 {
     const int64_t splits = plan->backward_splits, H = plan->call.H;
     const int64_t split = index % splits, bh = index / splits;
@@ -20,7 +20,8 @@ locus_unit locus_unit_at(const locus_plan *plan, int64_t index)
         .kv = bh % H / (H / plan->call.Hk),
         .tile_from = split * tiles / splits,
         .tile_to = (split + 1) * tiles / splits,
-        .owns_keys = split == 0 && plan->call.H == plan->call.Hk && plan->turn_key == NULL,
+        .owns_keys =
+            split == 0 && plan->call.H == plan->call.Hk && (plan->turn_key == NULL || !accumulate),
     };
     return unit;
 }
@@ -152,7 +153,7 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
     locus_worker_carve(plan, &plan->backward, 1, &measure, &worker);
     call->worker_bytes = measure.used;
     call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
-    if (locus_unit_at(plan, 0).owns_keys && plan->backward_splits == 1) all.k = all.v = 0;
+    if (locus_unit_at(plan, 0, 1).owns_keys && plan->backward_splits == 1) all.k = all.v = 0;
     call->slot_bytes = locus_slot_carve(plan, &all, NULL, &slot);
     call->slots = locus_take(&arena, slot_count(plan, call->slot_bytes), call->slot_bytes);
     return arena.used;
@@ -251,7 +252,8 @@ static void look_ahead(const locus_backward_call *call, const locus_head *head,
     const locus_plan *plan = call->plan;
     locus_lookahead *look = &head->worker->progress->look;
     const int64_t rows = plan->backward.rows, after = now->index + (int64_t)plan->threads;
-    const locus_unit next = locus_unit_at(plan, after < unit_count(plan) ? after : now->index);
+    const locus_unit next =
+        locus_unit_at(plan, after < unit_count(plan) ? after : now->index, call->accumulate);
     const int last = to == now->tile_to;
     const locus_unit *then = last ? &next : now;
     const int64_t first = (last ? next.tile_from : to) * rows;
@@ -332,7 +334,7 @@ static void turn_keys_back(const locus_plan *plan, const locus_slot *slot)
 {
     if (plan->turn_key == NULL || slot->k == NULL) return;
     for (int64_t n = 0; n < plan->call.Tk; n++)
-        locus_turn_row(plan, slot->k + n * plan->call.D, plan->turn_key + 2 * plan->call.pairs * n,
+        locus_turn_row(plan, slot->k + n * slot->k_row, plan->turn_key + 2 * plan->call.pairs * n,
                        -1.0f);
 }
 
@@ -355,7 +357,8 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
 {
     const locus_backward_call *call = context;
     const locus_plan *plan = call->plan;
-    const locus_unit unit = locus_unit_at(plan, call->first_unit + (int64_t)index);
+    const locus_unit unit =
+        locus_unit_at(plan, call->first_unit + (int64_t)index, call->accumulate);
     locus_worker worker;
     carve_worker(call, worker_number, &worker);
     const locus_head head = head_of(call, &worker, unit.b, unit.h, unit.kv);

@@ -57,9 +57,10 @@ typedef struct locus_unit {
     int64_t index;
     int64_t b, h, kv;
     int64_t tile_from, tile_to; /* its query tiles */
-    int owns_keys;              /* it adds to rows of dk and dv themselves, not to its slot */
+    int owns_keys;              /* it adds to rows of dk and dv themselves, not to its slot; turned
+                                   keys are turned back there, so they must start from 0 */
 } locus_unit;
-locus_unit locus_unit_at(const locus_plan *plan, int64_t index);
+locus_unit locus_unit_at(const locus_plan *plan, int64_t index, int accumulate);
 
 /* What a unit leaves in its slot. */
 locus_wanted locus_unit_wanted(const locus_backward_call *call, const locus_unit *unit);

@@ -32,7 +32,7 @@ void locus_fold_zero(const locus_backward_call *call)
 {
     const locus_tensors *g = call->grad;
     const int units = call->plan->call.Tq > 0,
-              own_keys = units && locus_unit_at(call->plan, 0).owns_keys;
+              own_keys = units && locus_unit_at(call->plan, 0, call->accumulate).owns_keys;
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(g, i);
         if ((t == &g->q && units) || ((t == &g->k || t == &g->v) && own_keys)) continue;
@@ -97,7 +97,7 @@ static void fold_unit(const locus_backward_call *call, int64_t number, int64_t l
     const locus_call *c = &plan->call;
     const locus_kernels *k = plan->kernels;
     const locus_tensors *g = call->grad;
-    const locus_unit unit = locus_unit_at(plan, call->first_unit + number);
+    const locus_unit unit = locus_unit_at(plan, call->first_unit + number, call->accumulate);
     locus_slot slot;
     const locus_wanted wanted = locus_unit_wanted(call, &unit);
     locus_slot_carve(plan, &wanted, call->slots + (size_t)number * call->slot_bytes, &slot);

@@ -43,7 +43,7 @@ void locus_choose_geometry(locus_plan *plan, const char *path)
     const int64_t heads = call->B * call->H;
     plan->few_rows = path != NULL ? strcmp(path, "rows") == 0 : call->Tq <= FEW_ROWS;
     plan->forward = geometry(plan, 48, 512);
-    plan->backward = geometry(plan, 96, 192);
+    plan->backward = geometry(plan, 96, plan->gain != NULL ? 256 : 192);
     /* A key tile and its gradients stay near while a group of query tiles goes by. So many keys
      * and values of 64 floats, packed and not, and their gradients fill half of the second cache:
      * fewer stay near anyway. Strips roll along the keys of one query tile. */
