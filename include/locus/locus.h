@@ -6,6 +6,7 @@
 
 #include <locus/attention.h>
 #include <locus/case.h>
+#include <locus/explain.h>
 #include <locus/layer.h>
 #include <locus/oracle.h>
 #include <locus/runtime.h>
