@@ -9,6 +9,7 @@
 #include <locus/explain.h>
 #include <locus/layer.h>
 #include <locus/oracle.h>
+#include <locus/plot.h>
 #include <locus/runtime.h>
 #include <locus/scheme.h>
 #include <locus/status.h>
