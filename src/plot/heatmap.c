@@ -76,23 +76,28 @@ static void add(batch *b, double x, double y, double width, double height)
     b->boxes[b->count++] = (locus_box){b->pen->x + x, b->pen->y + y, width, height};
 }
 
+/* Edges on a grid of tenths: neighbours share theirs, and numbers stay short. */
+static double edge(double start, double each, size_t index)
+{
+    return floor(10.0 * (start + (double)index * each) + 0.5) / 10.0;
+}
+
 /* All cells of one ink; neighbours in a row become one box. */
 static void draw_ink(batch *b, const locus_panel *panel, const plot_frame *frame)
 {
-    const double cell_width = frame->w / (double)panel->columns;
-    const double cell_height = frame->h / (double)panel->rows;
+    const double wide = frame->w / (double)panel->columns, high = frame->h / (double)panel->rows;
     for (size_t row = 0; row < panel->rows; row++) {
         const double *values = panel->values + row * panel->columns;
+        const double top = edge(frame->top, high, row), bottom = edge(frame->top, high, row + 1);
         size_t column = 0;
         while (column < panel->columns) {
             const size_t start = column;
             while (column < panel->columns &&
                    plot_level(values[column], frame->low, frame->high, frame->colours) == b->ink)
                 column++;
+            const double left = edge(frame->left, wide, start);
             if (column > start)
-                add(b, frame->left + (double)start * cell_width,
-                    frame->top + (double)row * cell_height, (double)(column - start) * cell_width,
-                    cell_height);
+                add(b, left, top, edge(frame->left, wide, column) - left, bottom - top);
             else
                 column++;
         }
