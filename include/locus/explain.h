@@ -80,7 +80,8 @@ typedef struct locus_explained {
     double *terms;     /* [terms][queries][keys]                                         */
     double *score;     /* [queries][keys]  the sum of the terms                          */
     uint8_t *visible;  /* [queries][keys]                                                */
-    const double *lse; /* [queries]  of locus_explain_lse; needed for `weight` only      */
+    const double *lse; /* [queries]  of locus_explain_lse, for weights of a part of the keys;
+                          NULL: the block holds all of them                             */
     double *weight;    /* [queries][keys]  exp(score - lse): after softmax, before dropout */
 } locus_explained;
 

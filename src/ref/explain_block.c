@@ -45,37 +45,63 @@ static void explain_pair(const explain_job *job, const ref_attention *at, int64_
         to->terms[(int64_t)t * block->queries * block->keys + place] = parts[e->part[t]];
     if (to->score != NULL) to->score[place] = score;
     if (to->visible != NULL) to->visible[place] = (uint8_t)visible;
-    if (to->weight != NULL)
-        to->weight[place] = !visible || to->lse[row] == -INFINITY ? 0.0 : exp(score - to->lse[row]);
+    if (to->weight != NULL) to->weight[place] = score;
+}
+
+/* ln sum exp(s) so far, with the largest score taken out of the sum. */
+typedef struct running_sum {
+    double largest, sum;
+} running_sum;
+
+static void add_score(running_sum *run, double score)
+{
+    if (score == -INFINITY) return;
+    if (score > run->largest) {
+        run->sum *= exp(run->largest - score);
+        run->largest = score;
+    }
+    run->sum += exp(score - run->largest);
+}
+
+static double lse_of(const running_sum *run)
+{
+    return run->sum == 0.0 ? -INFINITY : run->largest + log(run->sum);
+}
+
+/* Scores of a row into weights, in place. */
+static void weigh_row(double *row, int64_t keys, const double *given)
+{
+    running_sum run = {-INFINITY, 0.0};
+    for (int64_t column = 0; given == NULL && column < keys; column++) add_score(&run, row[column]);
+    const double lse = given != NULL ? *given : lse_of(&run);
+    for (int64_t column = 0; column < keys; column++)
+        row[column] = row[column] == -INFINITY ? 0.0 : exp(row[column] - lse);
 }
 
 static void explain_row(void *context, size_t index, uint32_t worker)
 {
     const explain_job *job = context;
     const ref_attention at = row_at(job, (int64_t)index);
+    const locus_explained *to = job->explained;
+    const int64_t keys = job->block->keys;
     (void)worker;
-    for (int64_t column = 0; column < job->block->keys; column++)
+    for (int64_t column = 0; column < keys; column++)
         explain_pair(job, &at, (int64_t)index, column);
+    if (to->weight != NULL)
+        weigh_row(to->weight + (int64_t)index * keys, keys,
+                  to->lse != NULL ? to->lse + index : NULL);
 }
 
-/* ln sum exp(s), with the largest score so far taken out of the sum. */
 static void sum_row(void *context, size_t index, uint32_t worker)
 {
     const explain_job *job = context;
     const ref_attention at = row_at(job, (int64_t)index);
-    double largest = -INFINITY, sum = 0.0, parts[REF_PARTS];
+    running_sum run = {-INFINITY, 0.0};
+    double parts[REF_PARTS];
     (void)worker;
-    for (int64_t n = 0; n < at.call->Tk; n++) {
-        if (!locus_ref_visible(&at, n)) continue;
-        const double score = locus_ref_parts(&at, n, parts);
-        if (score == -INFINITY) continue;
-        if (score > largest) {
-            sum *= exp(largest - score);
-            largest = score;
-        }
-        sum += exp(score - largest);
-    }
-    job->lse[index] = largest == -INFINITY && sum == 0.0 ? -INFINITY : largest + log(sum);
+    for (int64_t n = 0; n < at.call->Tk; n++)
+        if (locus_ref_visible(&at, n)) add_score(&run, locus_ref_parts(&at, n, parts));
+    job->lse[index] = lse_of(&run);
 }
 
 /* ---- the doors ---- */
@@ -108,8 +134,11 @@ locus_status locus_explain(const locus_explainer *explainer, const locus_explain
     if (explained == NULL || explained->size != sizeof *explained)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "explain: explained is NULL, or explained.size is not set");
-    if (explained->weight != NULL && explained->lse == NULL)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "explain: weight needs lse, found NULL");
+    if (explained->weight != NULL && explained->lse == NULL && block->keys != explainer->call.Tk)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "explain: weights of %" PRId64 " of %" PRId64
+                          " keys need lse, found NULL",
+                          block->keys, explainer->call.Tk);
     explain_job job = {.explainer = explainer, .block = block, .explained = explained};
     locus_parallel_for(explainer->call.threads, (size_t)block->queries, explain_row, &job);
     return LOCUS_OK;
