@@ -49,6 +49,21 @@ static void set_window(plot_call *call, uint32_t window)
     call->problem.config.window_right = window;
 }
 
+/* Learned biases change little from one bucket to the next; those of problem_build are
+ * independent. Steps of a random walk look more like what training leaves behind. */
+static void walk_biases(plot_call *call)
+{
+    const locus_tensor *bias = &call->problem.in.bias;
+    if (bias->rank != 2) return;
+    const int64_t rows = bias->shape[0], heads = bias->shape[1];
+    const int64_t side = call->problem.config.options.bidirectional ? rows / 2 : rows;
+    float *data = bias->data;
+    for (int64_t row = 1; row < rows; row++) {
+        const int64_t before = row == side ? 0 : row - 1; /* the other side starts near 0 too */
+        for (int64_t h = 0; h < heads; h++) data[row * heads + h] += data[before * heads + h];
+    }
+}
+
 static int make_up(plot_call *call, const plot_wish *wish, int64_t length)
 {
     const plot_values *v = call->values;
@@ -83,6 +98,7 @@ static int make_up(plot_call *call, const plot_wish *wish, int64_t length)
     if (status != LOCUS_OK) return plot_fail(v, status, &error);
     call->problem.request.settings = NULL; /* these end with this function */
     call->problem.request.given = NULL;
+    walk_biases(call);
     set_window(call, wish->masks ? wish->window : v->window);
     call->config = &call->problem.config;
     call->in = &call->problem.in;

@@ -13,6 +13,15 @@ static int is_sinusoid(const locus_scheme_info *scheme)
     return embeds(scheme) && plot_has_option(scheme, "table");
 }
 
+/* The name of a layout as the scheme declares it; NULL: it has none. */
+static const locus_choice *layout_of(const locus_scheme_info *scheme, int64_t table)
+{
+    for (const locus_option_info *o = scheme->options; o->name != NULL; o++)
+        for (const locus_choice *c = o->choices; c != NULL && c->name != NULL; c++)
+            if (c->value == table) return c;
+    return NULL;
+}
+
 static const plot_wish long_wish = {.level = LOCUS_LAYER, .length = 64};
 
 /* p_i of every row of x, [rows][width]. */
@@ -76,7 +85,10 @@ static int draw_encoding(picture *p)
     if (exit_code != CLI_DONE) return exit_code;
     const double *values = encode(p, &call, call.config->options.table);
     if (!p->failed) {
-        add_encoding(p, &call, "the encoding p_i", values);
+        const locus_choice *layout = layout_of(p->scheme, call.config->options.table);
+        add_encoding(p, &call,
+                     layout != NULL ? picture_text(p, "p_i, layout %s", layout->name) : "p_i",
+                     values);
         if (is_sinusoid(p->scheme)) add_oscillation(p, &call, values);
     }
     plot_close(&call);
@@ -99,9 +111,9 @@ static int draw_layouts(picture *p)
         int64_t table;
         const char *title;
     } layouts[] = {
-        {LOCUS_TABLE_PAPER, "paper: sine and cosine interleaved"},
-        {LOCUS_TABLE_HALF, "half: all sines, then all cosines"},
-        {LOCUS_TABLE_T2T, "t2t: halves, frequencies down to 1/10000"},
+        {LOCUS_TABLE_PAPER, "paper: interleaved"},
+        {LOCUS_TABLE_HALF, "half: sines, then cosines"},
+        {LOCUS_TABLE_T2T, "t2t: other frequencies"},
     };
     plot_call call;
     const int exit_code = plot_open(&call, p->values, &long_wish);

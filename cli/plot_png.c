@@ -10,6 +10,7 @@
 typedef struct bitmap {
     cairo_surface_t *surface;
     cairo_t *cairo;
+    cairo_font_options_t *options; /* letters as wide as they are, at any size */
     locus_theme theme;
 } bitmap;
 
@@ -29,6 +30,9 @@ static void begin(void *context, const locus_figure *figure, double width, doubl
     b->surface =
         cairo_image_surface_create(CAIRO_FORMAT_RGB24, (int)pixels, (int)ceil(height * scale));
     b->cairo = cairo_create(b->surface);
+    b->options = cairo_font_options_create();
+    cairo_font_options_set_hint_metrics(b->options, CAIRO_HINT_METRICS_OFF);
+    cairo_font_options_set_hint_style(b->options, CAIRO_HINT_STYLE_NONE);
     set_ink(b, LOCUS_INK_PAPER);
     cairo_paint(b->cairo);
     cairo_scale(b->cairo, scale, scale);
@@ -70,6 +74,7 @@ static void label(void *context, const locus_label *l)
     cairo_select_font_face(b->cairo, "sans-serif", CAIRO_FONT_SLANT_NORMAL,
                            l->bold ? CAIRO_FONT_WEIGHT_BOLD : CAIRO_FONT_WEIGHT_NORMAL);
     cairo_set_font_size(b->cairo, l->size);
+    cairo_set_font_options(b->cairo, b->options);
     cairo_text_extents(b->cairo, l->text, &extents);
     set_ink(b, l->ink);
     cairo_save(b->cairo);
@@ -105,6 +110,7 @@ int plot_write_png(const locus_figure *figure, const locus_render *render, const
         if (output.file != NULL) cairo_surface_write_to_png_stream(b.surface, put, output.file);
         exit_code = cli_output_finish(&output, "plot");
     }
+    if (b.options != NULL) cairo_font_options_destroy(b.options);
     if (b.cairo != NULL) cairo_destroy(b.cairo);
     if (b.surface != NULL) cairo_surface_destroy(b.surface);
     return exit_code;

@@ -107,10 +107,10 @@ static int draw_distance(picture *p)
             values[i] = table_distance(r.rows, &r, r.first + (int64_t)i);
             clipped |= values[i] != (double)(r.first + (int64_t)i);
         }
-        locus_panel *panel = picture_map(
-            p, clipped ? "clip(m \u2212 n): the distance that the tables know" : "m \u2212 n",
-            values != NULL ? spread(p, &call, &r, values) : NULL, call.info.queries, call.info.keys,
-            call.info.query_offset, picture_names(p, &call.tokens));
+        locus_panel *panel =
+            picture_map(p, clipped ? "distance clip(m \u2212 n)" : "distance m \u2212 n",
+                        values != NULL ? spread(p, &call, &r, values) : NULL, call.info.queries,
+                        call.info.keys, call.info.query_offset, picture_names(p, &call.tokens));
         panel->whole = 1;
         panel->value_name = "distance";
         panel->value_unit = "tokens";

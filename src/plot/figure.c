@@ -48,6 +48,19 @@ static double row_height(const grid *g, size_t row)
     return height;
 }
 
+/* Data areas side by side start at one height, however long their titles are. */
+static void align(grid *g, size_t row)
+{
+    const size_t first = row * g->columns, count = g->figure->panel_count;
+    double top = 0;
+    for (size_t i = first; i < first + g->columns && i < count; i++)
+        top = fmax(top, g->frames[i].top);
+    for (size_t i = first; i < first + g->columns && i < count; i++) {
+        g->frames[i].height += top - g->frames[i].top;
+        g->frames[i].top = top;
+    }
+}
+
 static void measure(grid *g)
 {
     const double inner = g->width - 2 * PAD;
@@ -57,7 +70,10 @@ static void measure(grid *g)
     g->height = g->head;
     for (size_t i = 0; i < g->figure->panel_count; i++)
         plot_measure(&g->frames[i], &g->figure->panels[i], g->panel);
-    for (size_t row = 0; row < g->rows; row++) g->height += row_height(g, row);
+    for (size_t row = 0; row < g->rows; row++) {
+        align(g, row);
+        g->height += row_height(g, row);
+    }
     if (caption > 0) g->height += (double)caption * TEXT_SIZE * LINE_HEIGHT + PAD;
 }
 
@@ -87,7 +103,7 @@ locus_status locus_figure_draw(const locus_figure *figure, const locus_render *r
                                locus_error *error)
 {
     const locus_render chosen = render != NULL ? *render : (locus_render){0};
-    const uint32_t pixels = chosen.width != 0 ? chosen.width : 800;
+    const uint32_t pixels = chosen.width != 0 ? chosen.width : 960;
     LOCUS_TRY(plot_check(figure, error));
     if (pixels < 200 || pixels > 10000)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,

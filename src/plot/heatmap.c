@@ -33,24 +33,33 @@ void plot_heatmap_limits(plot_frame *frame, const locus_panel *panel)
     frame->digits = panel->whole ? 0 : plot_digits(high - low);
 }
 
-/* Letters that let every number stand in its cell, from TEXT_SIZE down to what can be read. */
-void plot_heatmap_numbers(plot_frame *frame, const locus_panel *panel)
+/* The letters with which every number stands in its cell; 0 where they would be too small. */
+static double fitting_size(const plot_frame *frame, const locus_panel *panel, int digits)
 {
-    enum { MOST_CELLS = 1024 };
     const double cell_width = frame->w / (double)panel->columns;
     const double cell_height = frame->h / (double)panel->rows;
     char text[PLOT_NUMBER];
     double widest = 0;
-    frame->cell_size = 0;
-    if (panel->cells == LOCUS_CELLS_NEVER || panel->rows * panel->columns > MOST_CELLS) return;
     for (size_t i = 0; i < panel->rows * panel->columns; i++) {
         if (isnan(panel->values[i])) continue;
-        widest =
-            fmax(widest, locus_text_width(plot_fixed_text(text, panel->values[i], frame->digits)));
+        plot_padded_text(text, panel->values[i], digits);
+        widest = fmax(widest, locus_text_width(text));
     }
     double size = fmin(TEXT_SIZE + 1.0, cell_height * 0.8);
     if (widest > 0) size = fmin(size, (cell_width - 3.0) / widest);
-    frame->cell_size = size >= 7.0 ? size : 0.0;
+    return size >= 7.0 ? size : 0.0;
+}
+
+/* With all decimals, or else with one less. */
+void plot_heatmap_numbers(plot_frame *frame, const locus_panel *panel)
+{
+    enum { MOST_CELLS = 1024 };
+    frame->cell_size = 0;
+    if (panel->cells == LOCUS_CELLS_NEVER || panel->rows * panel->columns > MOST_CELLS) return;
+    frame->cell_size = fitting_size(frame, panel, frame->digits);
+    if (frame->cell_size > 0 || frame->digits < 2) return;
+    frame->digits--;
+    frame->cell_size = fitting_size(frame, panel, frame->digits);
 }
 
 /* ---- drawing ---- */
@@ -129,7 +138,7 @@ static void draw_numbers(plot_pen *pen, const locus_panel *panel, const plot_fra
                    frame->top + ((double)row + 0.5) * frame->h / (double)panel->rows +
                        0.36 * frame->cell_size,
                    frame->cell_size, 0, ink | LOCUS_INK_ON,
-                   plot_fixed_text(text, value, frame->digits));
+                   plot_padded_text(text, value, frame->digits));
     }
 }
 

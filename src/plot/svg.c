@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The canvas that writes SVG. Things carry their ink as a class; the style at the end gives
  * colours to the inks that were used, twice when the reader's preference decides. */
+#include <math.h>
 #include <string.h>
 
 #include "core/error.h"
-#include "plot/colour.h"
+#include "plot/layout.h"
 #include "plot/render.h"
 
 typedef struct svg {
@@ -39,11 +40,14 @@ static void element(svg *s, const char *name, const char *content)
     plot_puts(s->text, ">\n");
 }
 
+/* A minus sign separates as well as a space: '\0' writes nothing in front. */
 static void number_after(svg *s, char command, double value)
 {
-    plot_char(s->text, command);
+    if (command != '\0') plot_char(s->text, command);
     plot_fixed(s->text, value, 2);
 }
+
+static double hundredths(double value) { return floor(100.0 * value + 0.5) / 100.0; }
 
 /* ---- the canvas ---- */
 
@@ -54,9 +58,13 @@ static void boxes(void *context, uint32_t ink, const locus_box *box, size_t coun
     plot_puts(s->text, "<path class=\"i");
     plot_integer(s->text, ink);
     plot_puts(s->text, "\" d=\"");
+    double x = 0, y = 0; /* the corner before, as it was written */
     for (size_t i = 0; i < count; i++) {
-        number_after(s, 'M', box[i].x);
-        number_after(s, ' ', box[i].y);
+        const double right = hundredths(box[i].x - x), down = hundredths(box[i].y - y);
+        number_after(s, 'm', right);
+        number_after(s, down < 0 ? '\0' : ' ', down);
+        x += right;
+        y += down;
         number_after(s, 'h', box[i].width);
         number_after(s, 'v', box[i].height);
         number_after(s, 'h', -box[i].width);
@@ -105,7 +113,7 @@ static void label(void *context, const locus_label *l)
     plot_char(s->text, '"');
     attribute(s, "x", l->x);
     attribute(s, "y", l->y);
-    attribute(s, "font-size", l->size);
+    if (l->size != TEXT_SIZE) attribute(s, "font-size", l->size);
     plot_puts(s->text, anchors[l->anchor + 1]);
     if (l->bold) plot_puts(s->text, " font-weight=\"600\"");
     if (l->turned) {
@@ -185,8 +193,9 @@ static void end(void *context)
     const locus_theme first = theme == LOCUS_THEME_DARK ? LOCUS_THEME_DARK : LOCUS_THEME_LIGHT;
     plot_puts(s->text, "<style>\n#");
     plot_puts(s->text, s->prefix);
-    plot_puts(s->text, " text{font-family:\"Helvetica Neue\",Helvetica,Arial,\"DejaVu Sans\","
-                       "sans-serif}\n#");
+    plot_puts(s->text,
+              " text{font-size:11px;font-family:\"Helvetica Neue\",Helvetica,Arial,\"DejaVu Sans\","
+              "sans-serif}\n#");
     plot_puts(s->text, s->prefix);
     plot_puts(s->text, " path[class^=i]{shape-rendering:crispEdges}\n#");
     plot_puts(s->text, s->prefix);

@@ -54,7 +54,7 @@ static size_t widest_number(const view *v)
     for (size_t i = 0; i < v->panel->rows * v->panel->columns; i++) {
         const double value = v->panel->values[i];
         const size_t columns =
-            isnan(value) ? 1 : strlen(plot_fixed_text(text, value, v->frame.digits));
+            isnan(value) ? 1 : strlen(plot_padded_text(text, value, v->frame.digits));
         if (columns > widest) widest = columns;
     }
     return widest;
@@ -68,8 +68,9 @@ static int fits_table(view *v)
     if (panel->columns > room / 2) return 0;
     v->cell = widest_number(v) + 1;
     const size_t head = widest_name(&v->frame.x) + 1;
-    const size_t wish = head < 8 ? head : 8;
-    if (wish > v->cell && wish * panel->columns <= room) v->cell = wish;
+    size_t wish = head < 8 ? head : 8;
+    if (wish > room / panel->columns) wish = room / panel->columns;
+    if (wish > v->cell) v->cell = wish;
     return v->cell * panel->columns <= room;
 }
 
@@ -90,7 +91,7 @@ static void draw_table(const view *v)
             const uint32_t ink = ink_at(v, row, column);
             terminal_paper(v->t, ink);
             terminal_ink(v->t, ink | LOCUS_INK_ON);
-            terminal_cell(v->t, isnan(value) ? "." : plot_fixed_text(text, value, v->frame.digits),
+            terminal_cell(v->t, isnan(value) ? "." : plot_padded_text(text, value, v->frame.digits),
                           v->cell, 1);
         }
         terminal_reset(v->t);

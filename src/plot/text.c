@@ -60,7 +60,7 @@ void plot_integer(plot_text *text, int64_t value)
 }
 
 /* Through whole numbers, so that no locale can put a comma. */
-char *plot_fixed_text(char *buffer, double value, int digits)
+char *plot_padded_text(char *buffer, double value, int digits)
 {
     static const double powers[] = {1, 10, 100, 1e3, 1e4, 1e5, 1e6};
     if (isnan(value)) return strcpy(buffer, "nan");
@@ -68,9 +68,21 @@ char *plot_fixed_text(char *buffer, double value, int digits)
     const long long scaled = llround(value * powers[digits]), power = (long long)powers[digits];
     char *end = buffer + snprintf(buffer, PLOT_NUMBER, "%s%lld", scaled < 0 ? "-" : "",
                                   llabs(scaled) / power);
-    if (llabs(scaled) % power == 0) return buffer;
-    end += snprintf(end, PLOT_NUMBER - 16, ".%0*lld", digits, llabs(scaled) % power);
+    if (digits == 0) return buffer;
+    long long part = llabs(scaled) % power;
+    end[0] = '.';
+    end[digits + 1] = '\0';
+    for (; digits > 0; digits--, part /= 10) end[digits] = (char)('0' + part % 10);
+    return buffer;
+}
+
+char *plot_fixed_text(char *buffer, double value, int digits)
+{
+    plot_padded_text(buffer, value, digits);
+    if (strchr(buffer, '.') == NULL) return buffer;
+    char *end = buffer + strlen(buffer);
     while (end[-1] == '0') *--end = '\0';
+    if (end[-1] == '.') *--end = '\0';
     return buffer;
 }
 

@@ -42,6 +42,9 @@ char *plot_copy(char *buffer, size_t capacity, const char *from, size_t limit);
 /* Characters (columns of a terminal) of a text. */
 size_t plot_columns(const char *text);
 
+/* As plot_fixed, with all its decimals, so that numbers in columns look alike. */
+char *plot_padded_text(char *buffer, double value, int digits);
+
 /* As plot_fixed, into a buffer of at least 32 bytes. Beyond 1e12 it reads "inf". */
 char *plot_fixed_text(char *buffer, double value, int digits);
 

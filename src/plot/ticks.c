@@ -41,6 +41,6 @@ double plot_tick(const plot_ticks *ticks, size_t index)
 int plot_digits(double span)
 {
     if (!(span > 0) || !isfinite(span)) return 0;
-    const double decimals = 1.0 - floor(log10(span) + 1e-9);
+    const double decimals = 1.0 - floor(log10(0.99 * span));
     return decimals < 0 ? 0 : decimals > MOST_DIGITS ? MOST_DIGITS : (int)decimals;
 }

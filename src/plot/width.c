@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Widths of letters, in thousandths of their size: those of DejaVu Sans, the widest of the
- * fonts that a viewer is likely to take for "sans-serif". A layout that holds with these
- * holds with Helvetica, Arial or Liberation. */
+ * fonts that a viewer is likely to take for "sans-serif", and a little more for letters that
+ * a screen moves to whole pixels. A layout that holds with these holds with Helvetica, Arial
+ * or Liberation. */
 #include <locus/plot.h>
 
 #include "plot/text.h"
@@ -28,5 +29,5 @@ double locus_text_width(const char *text)
     size_t count;
     double width = 0.0;
     while (text != NULL && (count = plot_next(&text, bytes)) > 0) width += width_of(bytes, count);
-    return width;
+    return 1.03 * width;
 }
