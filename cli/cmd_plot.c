@@ -75,7 +75,7 @@ static int draw_kinds(picture *p, const char *what)
         snprintf(word, sizeof word, "%.*s", (int)(length < WHAT ? length : WHAT - 1), what);
         const plot_kind *kind = find_kind(p->scheme, word);
         if (kind == NULL) return unknown_kind(p->values, p->scheme, word);
-        append(p->title, sizeof p->title, i > 0 ? "; " : ": ");
+        append(p->title, sizeof p->title, i > 0 ? "; " : " \u2013 ");
         append(p->title, sizeof p->title, kind->title);
         append(p->description, sizeof p->description, i > 0 ? "; " : " The picture shows ");
         append(p->description, sizeof p->description, kind->help);

@@ -133,8 +133,7 @@ static void add_angles(picture *p, const plot_call *call, const double *frequenc
     for (size_t i = 0; values != NULL && i < positions; i++)
         for (size_t t = 0; t < pairs; t++)
             values[i * pairs + t] = remainder((double)i * frequency[t], 2.0 * pi);
-    locus_panel *panel = picture_panel(p, LOCUS_PANEL_HEATMAP,
-                                       "angle by which pair t of a row at position p is turned");
+    locus_panel *panel = picture_panel(p, LOCUS_PANEL_HEATMAP, "turn of pair t at position p");
     panel->values = values;
     panel->rows = positions;
     panel->columns = pairs;
@@ -145,7 +144,7 @@ static void add_angles(picture *p, const plot_call *call, const double *frequenc
     panel->high = pi;
     panel->colours = LOCUS_COLOURS_DIVERGING;
     panel->cells = LOCUS_CELLS_NEVER;
-    panel->value_name = "angle, whole turns taken off";
+    panel->value_name = "angle modulo 2\u03c0";
     panel->value_unit = "rad";
 }
 
@@ -219,10 +218,9 @@ static int draw_decay(picture *p)
     if (exit_code == CLI_DONE && !p->failed) {
         const double whole = y[call.info.keys - 1];
         for (int64_t n = 0; n < call.info.keys; n++) y[n] /= whole;
-        locus_panel *panel =
-            picture_panel(p, LOCUS_PANEL_LINES, "mean score of equal q and k by distance");
+        locus_panel *panel = picture_panel(p, LOCUS_PANEL_LINES, "mean score where q = k");
         panel->x = (locus_axis){.label = "distance m \u2212 n", .unit = "tokens"};
-        panel->y = (locus_axis){.label = "share of the score at distance 0"};
+        panel->y = (locus_axis){.label = "share of the score at 0"};
         panel->note = "The mean over all q = k with coordinates of equal variance.";
         picture_curve(p, panel, NULL, x, y, (size_t)call.info.keys, 0);
     }

@@ -172,15 +172,15 @@ static int draw_terms(picture *p)
     for (size_t t = 0; t < call.info.terms && exit_code == CLI_DONE && !p->failed; t++) {
         const locus_explainer_term *term = locus_explainer_term_at(call.explainer, t);
         locus_panel *panel =
-            add_map(p, &call,
-                    picture_text(p, "(%c) %s: %s", (char)('a' + t), term->name, term->formula),
+            add_map(p, &call, picture_text(p, "(%c) %s", (char)('a' + t), term->name),
                     seen(&all, all.terms + t * all.count));
+        panel->note = term->formula;
         panel->value_name = "term";
     }
     if (exit_code == CLI_DONE && !p->failed && call.info.terms > 1) {
-        locus_panel *panel =
-            add_map(p, &call, "their sum: the score before softmax", seen(&all, all.score));
+        locus_panel *panel = add_map(p, &call, "their sum", seen(&all, all.score));
         panel->value_name = "score";
+        panel->note = "what softmax sees";
     }
     share_scale(p, first, 1);
     p->made_up |= p->values->path == NULL;

@@ -120,7 +120,7 @@ typedef enum locus_theme {
 /* How to render; NULL instead of it, or a zeroed field, means the default. */
 typedef struct locus_render {
     locus_theme theme;
-    uint32_t width;      /* pixels: 200 .. 10,000, default 960; terminal: columns, default 80   */
+    uint32_t width;      /* pixels: 200 .. 10,000, default by the panels; terminal: columns, 80 */
     uint32_t plain;      /* terminal: 1 = ASCII without colour                                  */
     uint32_t fragment;   /* SVG: 1 = the <svg> element alone, to be put into a page            */
     const char *prefix;  /* SVG: id of the element and start of all others; letters, digits, - _;

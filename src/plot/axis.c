@@ -142,10 +142,22 @@ void plot_axis_draw_y(plot_pen *pen, const plot_frame *frame)
         plot_label(pen, frame->left - GAP, y + TEXT_SIZE * 0.36, TEXT_SIZE, 1, LOCUS_INK_TEXT,
                    text);
     }
-    plot_axis_title(text, sizeof text, axis->axis);
-    const locus_label label = {.x = pen->x + PAD + TEXT_SIZE * 0.8,
+    plot_upright_title(pen, frame, PAD + TEXT_SIZE * 0.8, axis->axis);
+}
+
+void plot_upright_title(plot_pen *pen, const plot_frame *frame, double x, const locus_axis *axis)
+{
+    enum { SMALLEST = 8 };
+    char whole[400], text[400];
+    plot_axis_title(whole, sizeof whole, axis);
+    const double width = locus_text_width(whole), room = frame->h + 10.0;
+    const double size = width * TEXT_SIZE <= room ? TEXT_SIZE : fmax(SMALLEST, room / width);
+    const double cut = room / (size * width); /* of the letters, where even that is too long */
+    const size_t letters = (size_t)(cut * (double)plot_columns(whole));
+    plot_copy(text, sizeof text, whole, cut < 1.0 ? (letters > 1 ? letters : 1) : 0);
+    const locus_label label = {.x = pen->x + x,
                                .y = pen->y + frame->top + frame->h / 2,
-                               .size = TEXT_SIZE,
+                               .size = size,
                                .turned = 1,
                                .ink = LOCUS_INK_TEXT,
                                .text = text};

@@ -72,7 +72,7 @@ uint32_t locus_ink_colour(uint32_t ink, locus_theme theme)
 {
     const int dark = theme == LOCUS_THEME_DARK;
     if ((ink & LOCUS_INK_ON) != 0)
-        return plot_lightness(locus_ink_colour(ink & ~(uint32_t)LOCUS_INK_ON, theme)) > 55.0
+        return plot_lightness(locus_ink_colour(ink & ~(uint32_t)LOCUS_INK_ON, theme)) > 50.0
                    ? 0x101418
                    : 0xffffff;
     if (ink < LOCUS_INK_SERIES) return dark ? plain_dark[ink] : plain_light[ink];

@@ -40,6 +40,14 @@ static void lay_out(grid *g, uint32_t pixels)
     g->width = g->panel * (double)g->columns;
 }
 
+static uint32_t usual_width(const locus_figure *figure)
+{
+    const size_t side = figure->columns > 0 && figure->columns < figure->panel_count
+                            ? figure->columns
+                            : figure->panel_count;
+    return side < 2 ? 560 : side < 3 ? 800 : 960;
+}
+
 static double row_height(const grid *g, size_t row)
 {
     double height = 0;
@@ -103,8 +111,8 @@ locus_status locus_figure_draw(const locus_figure *figure, const locus_render *r
                                locus_error *error)
 {
     const locus_render chosen = render != NULL ? *render : (locus_render){0};
-    const uint32_t pixels = chosen.width != 0 ? chosen.width : 960;
     LOCUS_TRY(plot_check(figure, error));
+    const uint32_t pixels = chosen.width != 0 ? chosen.width : usual_width(figure);
     if (pixels < 200 || pixels > 10000)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "width: found %" PRIu32 ", expected 200..10,000 pixels", pixels);

@@ -142,21 +142,6 @@ static void draw_numbers(plot_pen *pen, const locus_panel *panel, const plot_fra
     }
 }
 
-static void draw_bar_title(plot_pen *pen, const locus_panel *panel, const plot_frame *frame,
-                           double x)
-{
-    const locus_axis axis = {.label = panel->value_name, .unit = panel->value_unit};
-    char text[400];
-    plot_axis_title(text, sizeof text, &axis);
-    const locus_label label = {.x = pen->x + x,
-                               .y = pen->y + frame->top + frame->h / 2,
-                               .size = TEXT_SIZE,
-                               .turned = 1,
-                               .ink = LOCUS_INK_TEXT,
-                               .text = text};
-    if (text[0] != '\0') pen->canvas->label(pen->canvas->context, &label);
-}
-
 static void draw_bar(plot_pen *pen, const locus_panel *panel, const plot_frame *frame)
 {
     const int diverging = frame->colours == LOCUS_COLOURS_DIVERGING;
@@ -164,8 +149,8 @@ static void draw_bar(plot_pen *pen, const locus_panel *panel, const plot_frame *
     const uint32_t count = diverging ? PLOT_DIVERGING : PLOT_SEQUENTIAL;
     const double x = frame->left + frame->w + BAR_GAP, each = frame->h / count;
     char text[PLOT_NUMBER];
-    for (uint32_t i = 0; i < count; i++)
-        plot_box(pen, first + i, x, frame->top + frame->h - (i + 1) * each, BAR_WIDTH, each);
+    for (uint32_t i = count; i-- > 0;) /* each over the one above, so that no gap can open */
+        plot_box(pen, first + i, x, frame->top + (count - 1 - i) * each, BAR_WIDTH, (i + 1) * each);
     for (size_t i = 0; i < frame->bar.count; i++) {
         const double value = plot_tick(&frame->bar, i);
         const double share =
@@ -175,8 +160,9 @@ static void draw_bar(plot_pen *pen, const locus_panel *panel, const plot_frame *
         plot_label(pen, x + BAR_WIDTH + GAP, y + 0.36 * TEXT_SIZE, TEXT_SIZE, -1, LOCUS_INK_TEXT,
                    plot_fixed_text(text, value, frame->bar.digits));
     }
-    draw_bar_title(pen, panel, frame,
-                   x + BAR_WIDTH + GAP + frame->bar_labels + TEXT_SIZE * LINE_HEIGHT);
+    const locus_axis title = {.label = panel->value_name, .unit = panel->value_unit};
+    plot_upright_title(pen, frame,
+                       x + BAR_WIDTH + GAP + frame->bar_labels + TEXT_SIZE * LINE_HEIGHT, &title);
 }
 
 void plot_heatmap_draw(plot_pen *pen, const locus_panel *panel, const plot_frame *frame)

@@ -62,6 +62,8 @@ char *plot_axis_text(char *buffer, const plot_axis *axis, size_t index); /* of a
 char *plot_axis_title(char *buffer, size_t capacity, const locus_axis *axis);
 void plot_axis_draw_x(plot_pen *pen, const plot_frame *frame);
 void plot_axis_draw_y(plot_pen *pen, const plot_frame *frame);
+/* A title that reads upwards beside the data, in smaller letters or cut where it is longer. */
+void plot_upright_title(plot_pen *pen, const plot_frame *frame, double x, const locus_axis *axis);
 double plot_axis_place(const plot_axis *axis, double value); /* 0 .. extent              */
 
 /* heatmap.c, curves.c, bars.c, legend.c */

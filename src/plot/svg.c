@@ -143,6 +143,7 @@ static void begin(void *context, const locus_figure *figure, double width, doubl
         if (described != NULL) plot_puts(s->text, s->prefix), plot_puts(s->text, "-desc");
         plot_char(s->text, '"');
     }
+    attribute(s, "font-size", TEXT_SIZE);
     attribute(s, "width", pixels);
     attribute(s, "height", height * pixels / width);
     plot_puts(s->text, " viewBox=\"0 0");
@@ -193,9 +194,8 @@ static void end(void *context)
     const locus_theme first = theme == LOCUS_THEME_DARK ? LOCUS_THEME_DARK : LOCUS_THEME_LIGHT;
     plot_puts(s->text, "<style>\n#");
     plot_puts(s->text, s->prefix);
-    plot_puts(s->text,
-              " text{font-size:11px;font-family:\"Helvetica Neue\",Helvetica,Arial,\"DejaVu Sans\","
-              "sans-serif}\n#");
+    plot_puts(s->text, " text{font-family:\"Helvetica Neue\",Helvetica,Arial,\"DejaVu Sans\","
+                       "sans-serif}\n#");
     plot_puts(s->text, s->prefix);
     plot_puts(s->text, " path[class^=i]{shape-rendering:crispEdges}\n#");
     plot_puts(s->text, s->prefix);
