@@ -72,13 +72,13 @@ static int explain_all(const explain_call *call)
 
 static const char *contradiction(const explain_values *v)
 {
+    const int lengths = (v->tokens != NULL) + (v->text != NULL) + (v->length != EXPLAIN_NONE);
     if (v->path == NULL && v->scheme == NULL) return "give a CASE, or --scheme with --tokens";
-    if (v->path != NULL && (v->scheme != NULL || v->tokens != NULL || v->length != EXPLAIN_NONE ||
-                            v->causal || v->options.count > 0))
-        return "a CASE brings its scheme, options and tensors: --scheme, --tokens, --length, "
-               "--option and --causal are for calls without one";
-    if (v->path == NULL && (v->tokens != NULL) == (v->length != EXPLAIN_NONE))
-        return "--scheme needs one of --tokens and --length";
+    if (v->path != NULL && (v->scheme != NULL || lengths > 0 || v->causal || v->options.count > 0))
+        return "a CASE brings its scheme, options and tensors: --scheme, --tokens, --text, "
+               "--length, --option and --causal are for calls without one";
+    if (v->path == NULL && lengths != 1)
+        return "--scheme needs one of --tokens, --text and --length";
     if (v->json && v->csv) return "--json and --csv exclude each other";
     if (v->key != EXPLAIN_NONE && v->query == EXPLAIN_NONE) return "--key needs a --query";
     const char *ending = v->output != NULL ? strrchr(v->output, '.') : ".svg";
@@ -134,6 +134,8 @@ static const cli_option explain_options[] = {
     {.name = "tokens", .letter = 't', .argument = "TEXT",
      .help = "words with blanks between; equal words get equal rows", .kind = CLI_LIST,
      FIELD(tokens)},
+    {.name = "text", .argument = "FILE", .help = "instead: words of a file, - for standard input",
+     .kind = CLI_INPUT, FIELD(text)},
     {.name = "length", .letter = 'n', .argument = "N", .help = "instead: N tokens without names",
      .kind = CLI_INTEGER, .minimum = 1, .maximum = EXPLAIN_TOKENS, FIELD(length)},
     {.name = "option", .argument = "NAME=VALUE",

@@ -5,6 +5,7 @@
 /* locus explain, file by file:
  *     cmd_explain.c      options, and which of the three views is meant
  *     explain_call.c     the call: a case file, or seeded weights and tokens
+ *     explain_tokens.c   tokens, from an argument or a file
  *     explain_view.c     its numbers: the pairs of one query
  *     explain_summary.c  or of all, summed up
  *     explain_print.c    the views as tables
@@ -23,7 +24,7 @@ enum {
 
 typedef struct explain_values {
     const char *path; /* a case, or: */
-    const char *scheme, *tokens;
+    const char *scheme, *tokens, *text;
     uint32_t length, seed;
     cli_pairs options;
     int causal;
@@ -52,6 +53,9 @@ typedef struct explain_call {
 /* An exit code; on failure there is nothing to close. */
 int explain_open(explain_call *call, const explain_values *values);
 void explain_close(explain_call *call);
+
+/* Fill text, tokens and words; an exit code. */
+int explain_tokens(explain_call *call, size_t *count);
 
 /* ---- numbers ---- */
 

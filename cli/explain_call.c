@@ -8,44 +8,6 @@
 #include "terms.h"
 #include "text.h"
 
-/* ---- tokens ---- */
-
-/* FNV-1a: a word has the same number, and so the same row, in every sentence. */
-static uint32_t number_of(const char *word)
-{
-    uint32_t hash = 2166136261u;
-    for (; *word != '\0'; word++) hash = (hash ^ (unsigned char)*word) * 16777619u;
-    return hash;
-}
-
-static size_t count_tokens(const char *text)
-{
-    size_t count = 0;
-    for (text += strspn(text, " \t\n"); *text != '\0'; text += strspn(text, " \t\n"), count++)
-        text += strcspn(text, " \t\n");
-    return count;
-}
-
-/* Cut call->text into tokens; 0: no memory. */
-static int cut_tokens(explain_call *call, const char *text, size_t count)
-{
-    const size_t bytes = strlen(text) + 1;
-    call->text = malloc(bytes);
-    call->tokens = malloc((count + 1) * sizeof *call->tokens);
-    call->words = malloc((count + 1) * sizeof *call->words);
-    if (call->text == NULL || call->tokens == NULL || call->words == NULL) return 0;
-    memcpy(call->text, text, bytes);
-    char *at = call->text;
-    for (size_t i = 0; i < count; i++) {
-        at += strspn(at, " \t\n");
-        call->tokens[i] = at;
-        at += strcspn(at, " \t\n");
-        if (*at != '\0') *at++ = '\0';
-        call->words[i] = number_of(call->tokens[i]);
-    }
-    return 1;
-}
-
 /* ---- where the call comes from ---- */
 
 enum { MOST_SETTINGS = sizeof((cli_pairs *)NULL)->text / sizeof(char *) + 1, NAME = 64 };
@@ -75,6 +37,14 @@ static int check_settings(const explain_values *values, uint32_t level,
     return CLI_DONE;
 }
 
+/* A call that was made up here and is refused was described by the command line. */
+static int report(const explain_call *call, locus_status status, const locus_error *error)
+{
+    if (call->values->path == NULL && status != LOCUS_ERR_MEMORY)
+        return cli_complain("explain", CLI_USAGE, "%s: %s", call->values->scheme, error->text);
+    return cli_report("explain", status, call->values->path, error);
+}
+
 static int build(explain_call *call, int64_t length)
 {
     const explain_values *v = call->values;
@@ -99,7 +69,7 @@ static int build(explain_call *call, int64_t length)
         .settings = settings,
     };
     const locus_status status = problem_build(&call->problem, &request, &error);
-    if (status != LOCUS_OK) return cli_report("explain", status, v->scheme, &error);
+    if (status != LOCUS_OK) return report(call, status, &error);
     call->problem.request.settings = NULL; /* they end with this function */
     call->config = &call->problem.config;
     call->in = &call->problem.in;
@@ -110,15 +80,10 @@ static int make_up(explain_call *call)
 {
     const explain_values *v = call->values;
     if (locus_scheme_find(v->scheme) == NULL) return cli_unknown_scheme("explain", v->scheme);
-    if (v->tokens == NULL) return build(call, v->length);
-    const size_t count = count_tokens(v->tokens);
-    char found[32];
-    if (count == 0 || count > EXPLAIN_TOKENS)
-        return cli_complain("explain", CLI_USAGE, "--tokens: found %s tokens, expected 1 to %d",
-                            text_thousands(found, sizeof found, count), EXPLAIN_TOKENS);
-    if (!cut_tokens(call, v->tokens, count))
-        return cli_complain("explain", CLI_RESOURCES, "out of memory");
-    return build(call, (int64_t)count);
+    if (v->length != EXPLAIN_NONE) return build(call, v->length);
+    size_t count = 0;
+    const int exit_code = explain_tokens(call, &count);
+    return exit_code == CLI_DONE ? build(call, (int64_t)count) : exit_code;
 }
 
 static int load(explain_call *call)
@@ -164,7 +129,7 @@ static int prepare(explain_call *call)
     locus_error error = {""};
     const locus_status status =
         locus_explainer_new(&call->explainer, call->level, call->config, call->in, &error);
-    if (status != LOCUS_OK) return cli_report("explain", status, call->values->path, &error);
+    if (status != LOCUS_OK) return report(call, status, &error);
     call->info.size = sizeof call->info;
     locus_explainer_describe(call->explainer, &call->info);
     for (size_t t = 0; t < call->info.terms && t < EXPLAIN_TERMS; t++)

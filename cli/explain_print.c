@@ -20,8 +20,8 @@ static void print_head(const explain_call *call)
         text_print(stdout, v->path);
         printf(": ");
     }
-    printf("%s, %" PRId64 " queries, %" PRId64 " keys, ", call->config->scheme, info->queries,
-           info->keys);
+    printf("%s, %" PRId64 " quer%s, %" PRId64 " key%s, ", call->config->scheme, info->queries,
+           info->queries == 1 ? "y" : "ies", info->keys, info->keys == 1 ? "" : "s");
     if (info->batch > 1) printf("batch %" PRId64 " of %" PRId64 ", ", block.batch, info->batch);
     printf("head %" PRId64 " of %" PRId64 ", c = %.6g", block.head, info->heads, info->scale);
     if (v->path == NULL) printf(", seed %u", v->seed);
@@ -100,12 +100,12 @@ void explain_print_pair(const explain_call *call, const explain_row *row)
         return;
     }
     for (size_t t = 0; t < call->info.terms; t++)
-        printf("%c %-18s %-28s %14.8f\n", t == 0 ? ' ' : '+', call->terms[t]->name,
+        printf("%c %-18s %-32s %14.8f\n", t == 0 ? ' ' : '+', call->terms[t]->name,
                call->terms[t]->formula, row->terms[t]);
-    printf("= %s%-18s %-28s %14.8f%s\n", text_bold(), "score", "", row->score[0], text_plain());
+    printf("= %s%-18s %-32s %14.8f%s\n", text_bold(), "score", "", row->score[0], text_plain());
     char formula[64];
     snprintf(formula, sizeof formula, "exp(score - lse), lse = %.6g", row->lse);
-    printf("\n  %-18s %-28s %14.8f\n", "weight", formula, row->weight[0]);
+    printf("\n  %-18s %-32s %14.8f\n", "weight", formula, row->weight[0]);
 }
 
 /* ---- one query ---- */

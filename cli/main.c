@@ -10,7 +10,7 @@
 #include "text.h"
 
 const cli_command *const cli_commands[] = {
-    &cmd_attend, &cmd_schemes, &cmd_plot, &cmd_inspect, &cmd_explain,
+    &cmd_attend, &cmd_schemes, &cmd_plot, &cmd_explain, &cmd_inspect,
     &cmd_demo,   &cmd_bench,   &cmd_help, NULL,
 };
 
