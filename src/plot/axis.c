@@ -109,7 +109,7 @@ void plot_axis_draw_x(plot_pen *pen, const plot_frame *frame)
     const plot_axis *axis = &frame->x;
     const double below = frame->top + frame->h;
     const int turned = axis->axis->names != NULL && axis->turned;
-    char text[400];
+    char whole[400], text[400];
     double place;
     for (size_t i = 0; i < marks(axis); i++) {
         if (!mark(axis, i, &place, text)) continue;
@@ -124,7 +124,8 @@ void plot_axis_draw_x(plot_pen *pen, const plot_frame *frame)
                                    .text = text};
         pen->canvas->label(pen->canvas->context, &label);
     }
-    plot_axis_title(text, sizeof text, axis->axis);
+    plot_axis_title(whole, sizeof whole, axis->axis);
+    plot_copy_within(text, sizeof text, whole, frame->w / TEXT_SIZE);
     plot_label(pen, frame->left + frame->w / 2, below + plot_axis_height(axis) - 4.0, TEXT_SIZE, 0,
                LOCUS_INK_TEXT, text);
 }
@@ -152,9 +153,7 @@ void plot_upright_title(plot_pen *pen, const plot_frame *frame, double x, const 
     plot_axis_title(whole, sizeof whole, axis);
     const double width = locus_text_width(whole), room = frame->h + 10.0;
     const double size = width * TEXT_SIZE <= room ? TEXT_SIZE : fmax(SMALLEST, room / width);
-    const double cut = room / (size * width); /* of the letters, where even that is too long */
-    const size_t letters = (size_t)(cut * (double)plot_columns(whole));
-    plot_copy(text, sizeof text, whole, cut < 1.0 ? (letters > 1 ? letters : 1) : 0);
+    plot_copy_within(text, sizeof text, whole, room / size);
     const locus_label label = {.x = pen->x + x,
                                .y = pen->y + frame->top + frame->h / 2,
                                .size = size,

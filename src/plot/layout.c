@@ -149,12 +149,19 @@ void plot_measure(plot_frame *frame, const locus_panel *panel, double width)
     measure_limits(frame, panel);
     frame->legend = plot_legend_height(panel, inner);
     frame->top = PAD + title_height(panel->title, inner) + frame->legend + 4.0;
-    measure_rows(frame, aspect * 0.75 * width); /* the width of the labels hardly depends on it */
-    const double right = right_side(frame, panel, aspect * 0.75 * width);
     const int titled = panel->y.label != NULL || panel->y.unit != NULL;
-    frame->left = PAD + (titled ? TEXT_SIZE * LINE_HEIGHT + 2.0 : 0.0) + frame->y.labels + GAP;
-    frame->w = fmax(20.0, width - frame->left - right);
-    frame->h = aspect * frame->w;
+    const double beside = PAD + (titled ? TEXT_SIZE * LINE_HEIGHT + 2.0 : 0.0) + GAP;
+    const double right = right_side(frame, panel, aspect * 0.75 * width);
+    double labels = 0, before;
+    frame->h = aspect * 0.75 * width;
+    do { /* the height decides the numbers, their width the width, and that the height */
+        measure_rows(frame, frame->h);
+        before = labels;
+        labels = fmax(labels, frame->y.labels);
+        frame->left = beside + labels;
+        frame->w = fmax(20.0, width - frame->left - right);
+        frame->h = aspect * frame->w;
+    } while (labels > before);
     measure_rows(frame, frame->h);
     measure_columns(frame, frame->w);
     if (panel->kind == LOCUS_PANEL_HEATMAP) plot_heatmap_numbers(frame, panel);

@@ -4,9 +4,9 @@
 #define SWATCH 20.0
 #define ROW (TEXT_SIZE + 5.0)
 
-static double entry_width(char *name, const locus_series *series)
+static double entry_width(char *name, const locus_series *series, double width)
 {
-    plot_copy(name, NAME_BYTES, series->name, 48);
+    plot_copy_within(name, NAME_BYTES, series->name, (width - SWATCH - 5.0) / TEXT_SIZE);
     return SWATCH + 5.0 + TEXT_SIZE * locus_text_width(name) + 12.0;
 }
 
@@ -36,7 +36,7 @@ static double lay(plot_pen *pen, const locus_panel *panel, double left, double t
     double x = 0, y = ROW / 2;
     if (panel->kind == LOCUS_PANEL_HEATMAP || !named(panel)) return 0.0;
     for (size_t i = 0; i < panel->series_count; i++) {
-        const double wide = entry_width(name, &panel->series[i]);
+        const double wide = entry_width(name, &panel->series[i], width);
         if (x > 0 && x + wide - 12.0 > width) {
             x = 0;
             y += ROW;

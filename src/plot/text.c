@@ -163,6 +163,14 @@ char *plot_copy(char *buffer, size_t capacity, const char *from, size_t limit)
     return *text != '\0' ? strcat(buffer, ellipsis) : buffer;
 }
 
+char *plot_copy_within(char *buffer, size_t capacity, const char *from, double width)
+{
+    plot_copy(buffer, capacity, from, 0);
+    for (size_t limit = plot_columns(buffer); limit > 1 && locus_text_width(buffer) > width;)
+        plot_copy(buffer, capacity, from, --limit);
+    return buffer;
+}
+
 void plot_escaped(plot_text *text, const char *string)
 {
     unsigned char bytes[4];

@@ -39,6 +39,9 @@ size_t plot_next(const char **from, unsigned char out[4]);
  * the last one becomes an ellipsis (limit 0: none). NULL reads as "". Returns `buffer`. */
 char *plot_copy(char *buffer, size_t capacity, const char *from, size_t limit);
 
+/* As plot_copy, cut so that it is at most `width` wide in units of the letters' size. */
+char *plot_copy_within(char *buffer, size_t capacity, const char *from, double width);
+
 /* Characters (columns of a terminal) of a text. */
 size_t plot_columns(const char *text);
 
