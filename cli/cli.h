@@ -114,6 +114,10 @@ void cli_output_begin(cli_output *output, const char *path);
 /* Close and rename it; an exit code. */
 int cli_output_finish(cli_output *output, const char *command);
 
+/* A picture into the file `path`, NULL: to stdout; an exit code. */
+int cli_write_figure(const char *command, const locus_figure *figure, locus_format format,
+                     const locus_render *render, const char *path);
+
 /* help.c and generate.c */
 void cli_print_help(const cli_command *command);
 void cli_print_program_help(void);

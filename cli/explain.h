@@ -5,7 +5,6 @@
 /* locus explain, file by file:
  *     cmd_explain.c      options, and which of the three views is meant
  *     explain_call.c     the call: a case file, or seeded weights and tokens
- *     explain_tokens.c   tokens, from an argument or a file
  *     explain_view.c     its numbers: the pairs of one query
  *     explain_summary.c  or of all, summed up
  *     explain_print.c    the views as tables
@@ -14,6 +13,7 @@
 
 #include "cli.h"
 #include "problem.h"
+#include "tokens.h"
 
 enum {
     EXPLAIN_TOKENS = 16384, /* at most: all pairs are looked at, 2.7e8 of them        */
@@ -42,9 +42,7 @@ typedef struct explain_call {
     uint32_t level;
     const locus_config *config;
     const locus_tensors *in;
-    char *text;          /* the tokens, each with its NUL               */
-    const char **tokens; /* [keys]; NULL: rows have numbers, no words   */
-    uint32_t *words;
+    token_list tokens; /* [keys]; names NULL: rows have numbers, no words */
     locus_explainer *explainer;
     locus_explainer_info info;
     const locus_explainer_term *terms[EXPLAIN_TERMS];
@@ -53,9 +51,6 @@ typedef struct explain_call {
 /* An exit code; on failure there is nothing to close. */
 int explain_open(explain_call *call, const explain_values *values);
 void explain_close(explain_call *call);
-
-/* Fill text, tokens and words; an exit code. */
-int explain_tokens(explain_call *call, size_t *count);
 
 /* ---- numbers ---- */
 

@@ -1,41 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* locus explain: the call that is explained. */
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "explain.h"
+#include "settings.h"
 #include "terms.h"
 #include "text.h"
 
 /* ---- where the call comes from ---- */
-
-enum { MOST_SETTINGS = sizeof((cli_pairs *)NULL)->text / sizeof(char *) + 1, NAME = 64 };
-
-/* "name=value" apart; a name that does not fit is no option of any scheme. */
-static void split_options(const cli_pairs *pairs, char names[][NAME], problem_setting *settings)
-{
-    for (size_t i = 0; i < pairs->count; i++) {
-        const size_t length = strcspn(pairs->text[i], "=");
-        snprintf(names[i], NAME, "%.*s", (int)(length < NAME ? length : NAME), pairs->text[i]);
-        settings[i] = (problem_setting){names[i], pairs->text[i] + length + 1};
-    }
-    settings[pairs->count] = (problem_setting){NULL, NULL};
-}
-
-/* problem_build takes what a scheme declares and passes over the rest: refuse that here. */
-static int check_settings(const explain_values *values, uint32_t level,
-                          const problem_setting *settings)
-{
-    locus_options options;
-    locus_error error = {""};
-    if (locus_options_init(&options, values->scheme) != LOCUS_OK) return CLI_INTERNAL;
-    for (const problem_setting *s = settings; s->name != NULL; s++)
-        if (locus_options_set(&options, values->scheme, level, s->name, s->value, &error) !=
-            LOCUS_OK)
-            return cli_complain("explain", CLI_USAGE, "--option: %s", error.text);
-    return CLI_DONE;
-}
 
 /* A call that was made up here and is refused was described by the command line. */
 static int report(const explain_call *call, locus_status status, const locus_error *error)
@@ -48,12 +21,10 @@ static int report(const explain_call *call, locus_status status, const locus_err
 static int build(explain_call *call, int64_t length)
 {
     const explain_values *v = call->values;
-    char names[MOST_SETTINGS][NAME];
-    problem_setting settings[MOST_SETTINGS];
+    settings s;
     locus_error error = {""};
     call->level = scheme_level(locus_scheme_find(v->scheme));
-    split_options(&v->options, names, settings);
-    const int exit_code = check_settings(v, call->level, settings);
+    const int exit_code = settings_read(&s, "explain", v->scheme, call->level, &v->options);
     if (exit_code != CLI_DONE) return exit_code;
     const problem_request request = {
         .scheme = v->scheme,
@@ -65,8 +36,8 @@ static int build(explain_call *call, int64_t length)
         .E = 64,
         .causal = v->causal ? 1 : 0,
         .seed = v->seed,
-        .words = call->words,
-        .settings = settings,
+        .words = call->tokens.words,
+        .settings = s.list,
     };
     const locus_status status = problem_build(&call->problem, &request, &error);
     if (status != LOCUS_OK) return report(call, status, &error);
@@ -81,9 +52,10 @@ static int make_up(explain_call *call)
     const explain_values *v = call->values;
     if (locus_scheme_find(v->scheme) == NULL) return cli_unknown_scheme("explain", v->scheme);
     if (v->length != EXPLAIN_NONE) return build(call, v->length);
-    size_t count = 0;
-    const int exit_code = explain_tokens(call, &count);
-    return exit_code == CLI_DONE ? build(call, (int64_t)count) : exit_code;
+    const int exit_code = v->tokens != NULL
+                              ? tokens_cut(&call->tokens, "explain", v->tokens, EXPLAIN_TOKENS)
+                              : tokens_read(&call->tokens, "explain", v->text, EXPLAIN_TOKENS);
+    return exit_code == CLI_DONE ? build(call, (int64_t)call->tokens.count) : exit_code;
 }
 
 static int load(explain_call *call)
@@ -152,8 +124,6 @@ void explain_close(explain_call *call)
     locus_explainer_free(call->explainer);
     locus_case_free(call->loaded);
     problem_free(&call->problem);
-    free(call->text);
-    free(call->tokens);
-    free(call->words);
+    tokens_free(&call->tokens);
     memset(call, 0, sizeof *call);
 }

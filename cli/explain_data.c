@@ -30,7 +30,7 @@ static void json_call(json *j, const explain_call *call)
 
 static const char *token_at(const explain_call *call, int64_t n)
 {
-    return call->tokens != NULL ? call->tokens[n] : NULL;
+    return call->tokens.names != NULL ? call->tokens.names[n] : NULL;
 }
 
 static void json_pair(json *j, const explain_call *call, const explain_row *row, int64_t c)
@@ -146,7 +146,7 @@ void explain_csv_row(const explain_call *call, const explain_row *row)
     for (int64_t c = 0; c < row->keys; c++) {
         const int64_t n = row->first + c;
         printf("%" PRId64 ",%" PRId64 ",", row->query, n);
-        if (call->tokens != NULL) csv_text(call->tokens[n]);
+        if (call->tokens.names != NULL) csv_text(call->tokens.names[n]);
         printf(",%" PRId64 ",%d", call->info.query_offset + row->query - n, (int)row->visible[c]);
         for (size_t t = 0; t < call->info.terms; t++)
             csv_real(row->terms[(int64_t)t * row->keys + c]);

@@ -12,16 +12,7 @@ enum { MOST_BARS = 64, CAPTION = 256 }; /* beyond them bars become curves */
 
 static int write_figure(const explain_call *call, const locus_figure *figure)
 {
-    const char *path = call->values->output;
-    locus_text svg = {.data = NULL};
-    locus_error error = {""};
-    const locus_status status = locus_figure_render(figure, LOCUS_FORMAT_SVG, NULL, &svg, &error);
-    if (status != LOCUS_OK) return cli_report("explain", status, path, &error);
-    cli_output output;
-    cli_output_begin(&output, path);
-    if (output.file != NULL) fwrite(svg.data, 1, svg.length, output.file);
-    locus_text_free(&svg);
-    return cli_output_finish(&output, "explain");
+    return cli_write_figure("explain", figure, LOCUS_FORMAT_SVG, NULL, call->values->output);
 }
 
 static char *caption_of(const explain_call *call, char *caption)
@@ -55,8 +46,9 @@ int explain_draw_row(const explain_call *call, const explain_row *row)
     char title[128], caption[CAPTION];
     const int many = row->keys > MOST_BARS;
     const locus_axis keys = {.label = "key n",
-                             .names =
-                                 call->tokens != NULL && !many ? call->tokens + row->first : NULL,
+                             .names = call->tokens.names != NULL && !many
+                                          ? call->tokens.names + row->first
+                                          : NULL,
                              .first = (double)row->first};
     locus_series series[EXPLAIN_TERMS], weight = {.name = "weight"};
     double *shown = shown_terms(call, row);
@@ -82,8 +74,8 @@ int explain_draw_row(const explain_call *call, const explain_row *row)
          .series_count = 1},
     };
     snprintf(title, sizeof title, "%s: query %" PRId64 "%s%.40s", call->config->scheme, row->query,
-             call->tokens != NULL ? ", " : "",
-             call->tokens != NULL ? call->tokens[row->query] : "");
+             call->tokens.names != NULL ? ", " : "",
+             call->tokens.names != NULL ? call->tokens.names[row->query] : "");
     const locus_figure figure = {
         .title = title,
         .description = "For each key, the terms that add up to its score, and below the "
@@ -117,7 +109,7 @@ static locus_panel heatmap(const explain_call *call, const explain_summary *s, s
     const locus_explainer_info *info = &call->info;
     const int small = info->queries == s->rows && info->keys == s->columns &&
                       s->columns <= MOST_BARS && info->queries == info->keys;
-    const char *const *names = small ? call->tokens : NULL;
+    const char *const *names = small ? call->tokens.names : NULL;
     const locus_panel panel = {
         .kind = LOCUS_PANEL_HEATMAP,
         .title = kind < info->terms    ? call->terms[kind]->name

@@ -33,12 +33,12 @@ static void print_token(const explain_call *call, int64_t n, size_t width)
 {
     char number[24];
     snprintf(number, sizeof number, "%" PRId64, n);
-    if (call->tokens == NULL) {
+    if (call->tokens.names == NULL) {
         text_cell(stdout, number, width);
         return;
     }
     printf("%s ", number);
-    text_cell(stdout, call->tokens[n], width - strlen(number) - 1);
+    text_cell(stdout, call->tokens.names[n], width - strlen(number) - 1);
 }
 
 static size_t token_width(const explain_call *call, int64_t first, int64_t keys)
@@ -47,7 +47,7 @@ static size_t token_width(const explain_call *call, int64_t first, int64_t keys)
     for (int64_t n = first; n < first + keys; n++) {
         const size_t digits = (size_t)snprintf(NULL, 0, "%" PRId64, n);
         const size_t columns =
-            digits + (call->tokens != NULL ? 1 + text_columns(call->tokens[n]) : 0);
+            digits + (call->tokens.names != NULL ? 1 + text_columns(call->tokens.names[n]) : 0);
         if (columns > width) width = columns;
     }
     return width;
@@ -63,9 +63,9 @@ static void print_query(const explain_call *call, int64_t query)
 {
     const int64_t position = call->info.query_offset + query;
     printf("query %" PRId64, query);
-    if (call->tokens != NULL) {
+    if (call->tokens.names != NULL) {
         printf(" \"");
-        text_print(stdout, call->tokens[query]);
+        text_print(stdout, call->tokens.names[query]);
         putchar('"');
     }
     if (position != query) printf(" at position %" PRId64, position);
@@ -89,9 +89,9 @@ void explain_print_pair(const explain_call *call, const explain_row *row)
     print_head(call);
     print_query(call, row->query);
     printf(", key %" PRId64, n);
-    if (call->tokens != NULL) {
+    if (call->tokens.names != NULL) {
         printf(" \"");
-        text_print(stdout, call->tokens[n]);
+        text_print(stdout, call->tokens.names[n]);
         putchar('"');
     }
     printf(", distance m - n = %" PRId64 "\n\n", m - n);

@@ -46,3 +46,23 @@ int cli_output_finish(cli_output *output, const char *command)
                         text_quote(quoted, sizeof quoted, output->path),
                         errno != 0 ? strerror(errno) : "writing failed");
 }
+
+int cli_write_figure(const char *command, const locus_figure *figure, locus_format format,
+                     const locus_render *render, const char *path)
+{
+    locus_text text = {.data = NULL};
+    locus_error error = {""};
+    int exit_code = CLI_DONE;
+    const locus_status status = locus_figure_render(figure, format, render, &text, &error);
+    if (status != LOCUS_OK) return cli_report(command, status, path, &error);
+    if (path == NULL) {
+        fwrite(text.data, 1, text.length, stdout);
+    } else {
+        cli_output output;
+        cli_output_begin(&output, path);
+        if (output.file != NULL) fwrite(text.data, 1, text.length, output.file);
+        exit_code = cli_output_finish(&output, command);
+    }
+    locus_text_free(&text);
+    return exit_code;
+}

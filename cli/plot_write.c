@@ -21,26 +21,6 @@ static ending ending_of(const char *path)
     return END_UNKNOWN;
 }
 
-static int write_text(const locus_figure *figure, locus_format format, const locus_render *render,
-                      const char *path)
-{
-    locus_text text = {0};
-    locus_error error = {""};
-    const locus_status status = locus_figure_render(figure, format, render, &text, &error);
-    if (status != LOCUS_OK) return cli_report("plot", status, path, &error);
-    int exit_code = CLI_DONE;
-    if (path == NULL) {
-        fwrite(text.data, 1, text.length, stdout);
-    } else {
-        cli_output output;
-        cli_output_begin(&output, path);
-        if (output.file != NULL) fwrite(text.data, 1, text.length, output.file);
-        exit_code = cli_output_finish(&output, "plot");
-    }
-    locus_text_free(&text);
-    return exit_code;
-}
-
 static uint32_t terminal_columns(void)
 {
     struct winsize size;
@@ -63,7 +43,7 @@ static int write_letters(const picture *p, const locus_figure *figure)
         .width = terminal_columns(),
         .plain = text_bold()[0] == '\0' || p->values->output != NULL,
     };
-    return write_text(figure, LOCUS_FORMAT_TERMINAL, &render, p->values->output);
+    return cli_write_figure("plot", figure, LOCUS_FORMAT_TERMINAL, &render, p->values->output);
 }
 
 int plot_write(const picture *p)
@@ -77,14 +57,14 @@ int plot_write(const picture *p)
                                  .columns = (uint32_t)p->across};
     const locus_render render = {.theme = theme_of(v), .width = v->width};
     char quoted[160];
-    if (v->csv) return write_text(&figure, LOCUS_FORMAT_CSV, NULL, v->output);
-    if (v->json) return write_text(&figure, LOCUS_FORMAT_JSON, NULL, v->output);
+    if (v->csv) return cli_write_figure("plot", &figure, LOCUS_FORMAT_CSV, NULL, v->output);
+    if (v->json) return cli_write_figure("plot", &figure, LOCUS_FORMAT_JSON, NULL, v->output);
     if (v->output == NULL) return write_letters(p, &figure);
     switch (ending_of(v->output)) {
-    case END_SVG: return write_text(&figure, LOCUS_FORMAT_SVG, &render, v->output);
+    case END_SVG: return cli_write_figure("plot", &figure, LOCUS_FORMAT_SVG, &render, v->output);
     case END_PNG: return plot_write_png(&figure, &render, v->output);
-    case END_CSV: return write_text(&figure, LOCUS_FORMAT_CSV, NULL, v->output);
-    case END_JSON: return write_text(&figure, LOCUS_FORMAT_JSON, NULL, v->output);
+    case END_CSV: return cli_write_figure("plot", &figure, LOCUS_FORMAT_CSV, NULL, v->output);
+    case END_JSON: return cli_write_figure("plot", &figure, LOCUS_FORMAT_JSON, NULL, v->output);
     case END_TEXT: return write_letters(p, &figure);
     case END_UNKNOWN: break;
     }

@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tokens.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli.h"
 #include "text.h"
 
-static const char blanks[] = " \t\n";
+enum { MOST_BYTES = 1 << 20, QUOTED = 512 }; /* of a file, of its name */
+
+static const char blanks[] = " \t\r\n";
+
+static int no_memory(const char *command)
+{
+    return cli_complain(command, CLI_RESOURCES, "out of memory");
+}
+
+/* ---- cutting ---- */
 
 /* FNV-1a. */
 static uint32_t number_of(const char *word)
@@ -37,25 +48,68 @@ static void cut(token_list *tokens)
     }
 }
 
+/* Cut tokens->text. `what` is named, and `refusal` returned, where there are too many. */
+static int take(token_list *tokens, const char *command, const char *what, int refusal, size_t most)
+{
+    char found[32];
+    tokens->count = count_of(tokens->text);
+    if (tokens->count == 0 || tokens->count > most)
+        return cli_complain(command, refusal, "%s: found %s tokens, expected 1 to %zu", what,
+                            text_thousands(found, sizeof found, tokens->count), most);
+    tokens->names = malloc(tokens->count * sizeof *tokens->names);
+    tokens->words = malloc(tokens->count * sizeof *tokens->words);
+    if (tokens->names == NULL || tokens->words == NULL) return no_memory(command);
+    cut(tokens);
+    return CLI_DONE;
+}
+
+static int finish(token_list *tokens, int exit_code)
+{
+    if (exit_code != CLI_DONE) tokens_free(tokens);
+    return exit_code;
+}
+
+/* ---- where the text comes from ---- */
+
 int tokens_cut(token_list *tokens, const char *command, const char *text, size_t most)
 {
     const size_t bytes = strlen(text) + 1;
-    char found[32], limit[32];
-    *tokens = (token_list){.count = count_of(text)};
-    if (tokens->count == 0 || tokens->count > most)
-        return cli_complain(command, CLI_USAGE, "--tokens: found %s tokens, expected 1 to %s",
-                            text_thousands(found, sizeof found, tokens->count),
-                            text_thousands(limit, sizeof limit, most));
-    tokens->names = malloc(tokens->count * sizeof *tokens->names);
-    tokens->words = malloc(tokens->count * sizeof *tokens->words);
-    tokens->text = malloc(bytes);
-    if (tokens->names == NULL || tokens->words == NULL || tokens->text == NULL) {
-        tokens_free(tokens);
-        return cli_complain(command, CLI_RESOURCES, "out of memory");
-    }
+    *tokens = (token_list){.text = malloc(bytes)};
+    if (tokens->text == NULL) return no_memory(command);
     memcpy(tokens->text, text, bytes);
-    cut(tokens);
+    return finish(tokens, take(tokens, command, "--tokens", CLI_USAGE, most));
+}
+
+/* The whole file ("-": standard input) into tokens->text. */
+static int read_text(token_list *tokens, const char *command, const char *path, const char *quoted)
+{
+    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
+    if (file == NULL)
+        return cli_complain(command, CLI_RESOURCES, "%s: %s", quoted, strerror(errno));
+    tokens->text = calloc(MOST_BYTES + 2, 1);
+    errno = 0;
+    const size_t bytes = tokens->text != NULL ? fread(tokens->text, 1, MOST_BYTES + 1, file) : 0;
+    const int reason = ferror(file) ? (errno != 0 ? errno : EIO) : 0;
+    if (file != stdin) fclose(file);
+    if (tokens->text == NULL) return no_memory(command);
+    if (reason != 0)
+        return cli_complain(command, CLI_RESOURCES, "%s: %s", quoted, strerror(reason));
+    if (bytes > MOST_BYTES)
+        return cli_complain(command, CLI_REFUSED, "%s: found more than %d bytes of text", quoted,
+                            MOST_BYTES);
+    if (memchr(tokens->text, '\0', bytes) != NULL)
+        return cli_complain(command, CLI_REFUSED, "%s: found a NUL byte, expected text", quoted);
     return CLI_DONE;
+}
+
+int tokens_read(token_list *tokens, const char *command, const char *path, size_t most)
+{
+    char quoted[QUOTED];
+    *tokens = (token_list){.count = 0};
+    text_quote(quoted, sizeof quoted, path);
+    const int exit_code = read_text(tokens, command, path, quoted);
+    if (exit_code != CLI_DONE) return finish(tokens, exit_code);
+    return finish(tokens, take(tokens, command, quoted, CLI_REFUSED, most));
 }
 
 void tokens_free(token_list *tokens)

@@ -2,7 +2,7 @@
 #ifndef CLI_TOKENS_H
 #define CLI_TOKENS_H
 
-/* A sentence on the command line, cut at blanks. */
+/* Tokens: words between blanks, from the command line or from a file. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -14,9 +14,10 @@ typedef struct token_list {
     char *text;
 } token_list;
 
-/* An exit code; more than `most` tokens, or none, are complained about in the name of
- * `command`. On failure there is nothing to free. */
+/* Exit codes; no tokens, or more than `most`, are complained about in the name of `command`.
+ * On failure there is nothing to free. */
 int tokens_cut(token_list *tokens, const char *command, const char *text, size_t most);
+int tokens_read(token_list *tokens, const char *command, const char *path, size_t most);
 void tokens_free(token_list *tokens);
 
 #endif

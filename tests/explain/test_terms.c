@@ -50,7 +50,8 @@ static void check_names(const test_problem *p, const char *wanted)
         CHECK(term->formula[0] != '\0' &&
                   (term->place != 0 || strcmp(term->name, "bias_dense") == 0),
               "%s has no formula or no place", term->name);
-        strcat(strcat(found, found[0] != '\0' ? " " : ""), term->name);
+        const size_t used = strlen(found);
+        snprintf(found + used, sizeof found - used, "%s%s", used > 0 ? " " : "", term->name);
     }
     CHECK(strcmp(found, wanted) == 0, "terms are \"%s\", expected \"%s\"", found, wanted);
     CHECK(locus_explainer_term_at(e, info.terms) == NULL, "a term beyond the last");
