@@ -13,7 +13,7 @@ endif
 export BUILD JOBS
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-quick test-full bench format check-format install uninstall clean setup \
+.PHONY: all demo test test-quick test-full bench gallery format check-format install uninstall clean setup \
         configure help
 
 all: configure ## build/locus, build/liblocus.so, build/liblocus.a and the tests (default)
@@ -45,6 +45,9 @@ test-full: setup ## the exhaustive grids, and the sanitizers over everything
 
 bench: all ## this machine: kernels against their limits
 	@$(BUILD)/locus bench
+
+gallery: all ## draw docs/gallery anew
+	@tools/gallery.sh $(BUILD)/locus docs/gallery
 
 format: ## clang-format 14 over all C sources, in place
 	@tools/format.sh

@@ -136,8 +136,8 @@ static int check_values(const plot_values *v)
                             text_quote(quoted, sizeof quoted, v->theme));
     if (v->csv && v->json)
         return cli_complain("plot", CLI_USAGE, "--csv and --json exclude each other");
-    if (v->tokens != NULL && v->length != PLOT_NONE)
-        return cli_complain("plot", CLI_USAGE, "--tokens and --length exclude each other");
+    if ((v->tokens != NULL) + (v->text != NULL) + (v->length != PLOT_NONE) > 1)
+        return cli_complain("plot", CLI_USAGE, "--tokens, --text and --length exclude each other");
     if (v->path != NULL &&
         (v->length != PLOT_NONE || v->heads != PLOT_NONE || v->dim != PLOT_NONE ||
          v->window != PLOT_NONE || v->options.count > 0 || v->causal))
@@ -199,6 +199,8 @@ static const cli_option plot_options[] = {
     {.name = "tokens", .letter = 't', .argument = "TEXT", .kind = CLI_LIST,
      .help = "a sentence, cut at blanks; its words name rows and columns",
      .offset = offsetof(plot_values, tokens)},
+    {.name = "text", .argument = "FILE", .kind = CLI_INPUT,
+     .help = "the same from a file; \"-\": standard input", .offset = offsetof(plot_values, text)},
     {.name = "length", .letter = 'n', .argument = "N", .kind = CLI_INTEGER,
      .help = "positions, or the farthest distance", .minimum = 1, .maximum = PLOT_LENGTH,
      .offset = offsetof(plot_values, length)},
@@ -245,7 +247,7 @@ const cli_command cmd_plot = {
         "distance, the terms of the score, the attention that results. Queries run down, keys "
         "across. Without --output the picture is drawn in letters, in colour on a terminal. "
         "Without --what a scheme gets the pictures that show best what it is about.",
-    .usage = "SCHEME [--what LIST] [--tokens TEXT | --length N] [-o FILE]",
+    .usage = "SCHEME [--what LIST] [--tokens TEXT | --text FILE | --length N] [-o FILE]",
     .examples = plot_examples,
     .options = plot_options,
     .operand = {.name = "SCHEME",

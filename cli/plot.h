@@ -28,7 +28,7 @@ enum {
 #define PLOT_NONE UINT32_MAX /* a number that was not given */
 
 typedef struct plot_values {
-    const char *scheme, *what, *tokens, *path; /* path: a case file */
+    const char *scheme, *what, *tokens, *text, *path; /* text: a file of tokens, path: a case */
     uint32_t length, heads, head, dim, window, seed;
     cli_pairs options;
     int causal;

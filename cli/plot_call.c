@@ -24,9 +24,19 @@ int plot_has_tensor(const locus_scheme_info *scheme, const char *name)
     return 0;
 }
 
+/* A call that was made up here and is refused was described by the command line. */
 int plot_fail(const plot_values *values, locus_status status, const locus_error *error)
 {
-    return cli_report("plot", status, values->path != NULL ? values->path : values->scheme, error);
+    if (values->path == NULL && status != LOCUS_ERR_MEMORY)
+        return cli_complain("plot", CLI_USAGE, "%s: %s", values->scheme, error->text);
+    return cli_report("plot", status, values->path, error);
+}
+
+static int take_tokens(plot_call *call, const char *usual)
+{
+    const plot_values *v = call->values;
+    if (v->text != NULL) return tokens_read(&call->tokens, "plot", v->text, PLOT_TOKENS);
+    return tokens_cut(&call->tokens, "plot", v->tokens != NULL ? v->tokens : usual, PLOT_TOKENS);
 }
 
 /* ---- made up ---- */
@@ -109,11 +119,10 @@ static int make_up(plot_call *call, const plot_wish *wish, int64_t length)
 static int choose_length(plot_call *call, const plot_wish *wish, int64_t *length)
 {
     const plot_values *v = call->values;
-    const char *text = v->tokens;
-    if (text == NULL && v->length == PLOT_NONE && wish->length == 0) text = sentence;
+    const int given = v->tokens != NULL || v->text != NULL;
     *length = v->length != PLOT_NONE ? v->length : wish->length;
-    if (text == NULL) return CLI_DONE;
-    const int exit_code = tokens_cut(&call->tokens, "plot", text, PLOT_TOKENS);
+    if (!given && *length != 0) return CLI_DONE;
+    const int exit_code = take_tokens(call, sentence);
     *length = (int64_t)call->tokens.count;
     return exit_code;
 }
@@ -155,14 +164,14 @@ static int check_extents(const plot_call *call)
 static int name_rows(plot_call *call)
 {
     const plot_values *v = call->values;
-    if (v->path == NULL || v->tokens == NULL) return CLI_DONE;
-    const int exit_code = tokens_cut(&call->tokens, "plot", v->tokens, PLOT_TOKENS);
+    if (v->path == NULL || (v->tokens == NULL && v->text == NULL)) return CLI_DONE;
+    const int exit_code = take_tokens(call, sentence);
     if (exit_code != CLI_DONE) return exit_code;
     if ((int64_t)call->tokens.count == call->info.keys &&
         (int64_t)call->tokens.count == call->info.queries)
         return CLI_DONE;
     return cli_complain("plot", CLI_USAGE,
-                        "--tokens: found %zu, expected one for each of %" PRId64
+                        "found %zu tokens, expected one for each of %" PRId64
                         " queries and %" PRId64 " keys",
                         call->tokens.count, call->info.queries, call->info.keys);
 }

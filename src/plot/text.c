@@ -95,6 +95,7 @@ void plot_fixed(plot_text *text, double value, int digits)
 void plot_exact(plot_text *text, double value)
 {
     char buffer[PLOT_NUMBER];
+    if (value == 0) value = 0; /* not -0 */
     for (int digits = 1; digits <= 17; digits++) {
         snprintf(buffer, sizeof buffer, "%.*g", digits, value);
         if (strtod(buffer, NULL) == value) break;
