@@ -31,6 +31,12 @@ static const char *usual_kinds(const locus_scheme_info *scheme)
 
 /* ---- choosing ---- */
 
+static void append(char *text, size_t capacity, const char *more)
+{
+    const size_t used = strlen(text);
+    snprintf(text + used, capacity - used, "%s", more);
+}
+
 static int unknown_kind(const plot_values *values, const locus_scheme_info *scheme,
                         const char *word)
 {
@@ -39,8 +45,8 @@ static int unknown_kind(const plot_values *values, const locus_scheme_info *sche
     size_t count = 0;
     for (size_t i = 0; i < KINDS; i++) {
         if (!kinds[i]->applies(scheme)) continue;
-        if (count > 0) strcat(list, ", ");
-        strcat(list, names[count++] = kinds[i]->name);
+        if (count > 0) append(list, sizeof list, ", ");
+        append(list, sizeof list, names[count++] = kinds[i]->name);
     }
     const char *near = cli_nearest(word, names, count);
     text_quote(quoted, sizeof quoted, word);
@@ -56,12 +62,6 @@ static const plot_kind *find_kind(const locus_scheme_info *scheme, const char *w
     for (size_t i = 0; i < KINDS; i++)
         if (strcmp(kinds[i]->name, word) == 0 && kinds[i]->applies(scheme)) return kinds[i];
     return NULL;
-}
-
-static void append(char *text, size_t capacity, const char *more)
-{
-    const size_t used = strlen(text);
-    snprintf(text + used, capacity - used, "%s", more);
 }
 
 /* Draw the comma-separated kinds one after the other. */

@@ -2,6 +2,7 @@
 /* Figures in letters: panels one below the other. */
 #include "plot/terminal.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "plot/render.h"
@@ -95,12 +96,13 @@ static void paragraph(terminal *t, const char *text, const char *style)
 
 static void axes(terminal *t, const locus_panel *panel)
 {
-    char x[400], y[400], line[900] = "";
+    char x[400], y[400], line[900];
+    const char *up = panel->kind == LOCUS_PANEL_HEATMAP ? "down: " : "up: ";
     plot_axis_title(x, sizeof x, &panel->x);
     plot_axis_title(y, sizeof y, &panel->y);
-    if (y[0] != '\0') strcat(strcat(line, "down: "), y);
-    if (panel->kind != LOCUS_PANEL_HEATMAP && y[0] != '\0') strcat(strcpy(line, "up: "), y);
-    if (x[0] != '\0') strcat(strcat(strcat(line, line[0] != '\0' ? ", " : ""), "across: "), x);
+    const int both = x[0] != '\0' && y[0] != '\0';
+    snprintf(line, sizeof line, "%s%s%s%s%s", y[0] != '\0' ? up : "", y, both ? ", " : "",
+             x[0] != '\0' ? "across: " : "", x);
     paragraph(t, line, "\033[2m");
 }
 

@@ -63,8 +63,8 @@ void plot_integer(plot_text *text, int64_t value)
 char *plot_padded_text(char *buffer, double value, int digits)
 {
     static const double powers[] = {1, 10, 100, 1e3, 1e4, 1e5, 1e6};
-    if (isnan(value)) return strcpy(buffer, "nan");
-    if (fabs(value) > 1e12) return strcpy(buffer, value > 0 ? "inf" : "-inf");
+    if (isnan(value)) return memcpy(buffer, "nan", 4);
+    if (fabs(value) > 1e12) return value > 0 ? memcpy(buffer, "inf", 4) : memcpy(buffer, "-inf", 5);
     const long long scaled = llround(value * powers[digits]), power = (long long)powers[digits];
     char *end = buffer + snprintf(buffer, PLOT_NUMBER, "%s%lld", scaled < 0 ? "-" : "",
                                   llabs(scaled) / power);
@@ -161,7 +161,8 @@ char *plot_copy(char *buffer, size_t capacity, const char *from, size_t limit)
         used += count;
     }
     buffer[used] = '\0';
-    return *text != '\0' ? strcat(buffer, ellipsis) : buffer;
+    if (*text != '\0') memcpy(buffer + used, ellipsis, sizeof ellipsis);
+    return buffer;
 }
 
 char *plot_copy_within(char *buffer, size_t capacity, const char *from, double width)

@@ -34,7 +34,7 @@ static void test_ticks(void)
                 CHECK(value >= low - slack && value <= high + slack, "tick %g outside", value);
                 plot_fixed_text(text, value, t.digits);
                 CHECK(high - low < 1e-5 || strcmp(before, text) != 0, "two ticks read %s", text);
-                strcpy(before, text);
+                memcpy(before, text, sizeof before);
             }
             const plot_ticks whole = plot_ticks_between(low, high, most, 1);
             CHECK(high - low < 1 || whole.step >= 1, "a step of %g between whole numbers",
