@@ -13,7 +13,7 @@ endif
 export BUILD JOBS
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-quick test-full bench measure format check-format install uninstall clean setup \
+.PHONY: all demo test test-quick test-full bench measure gallery format check-format install uninstall clean setup \
         configure help
 
 all: configure ## build/locus, build/liblocus.so, build/liblocus.a and the tests (default)
@@ -48,6 +48,9 @@ bench: all ## this machine: kernels against their limits
 
 measure: all ## the benchmark into the tables and the chart of docs/performance.md; 4 minutes
 	@python3 tools/measure.py $(BUILD)/locus
+
+gallery: all ## draw docs/gallery anew
+	@tools/gallery.sh $(BUILD)/locus docs/gallery
 
 format: ## clang-format 14 over all C sources, in place
 	@tools/format.sh

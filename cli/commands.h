@@ -8,6 +8,8 @@
 
 extern const cli_command cmd_attend;
 extern const cli_command cmd_schemes;
+extern const cli_command cmd_plot;
+extern const cli_command cmd_explain;
 extern const cli_command cmd_inspect;
 extern const cli_command cmd_demo;
 extern const cli_command cmd_bench;

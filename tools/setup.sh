@@ -43,6 +43,7 @@ missing() {
     has g++ || want g++
     python3 -c 'import json, struct' 2>/dev/null || want python3
     has pkg-config || want pkg-config
+    pkg-config --exists cairo 2>/dev/null || want libcairo2-dev # pictures as PNG
     has clang-14 || has clang || want clang-14
     has_libomp || want libomp-14-dev
     has_format || want clang-format-14

@@ -5,11 +5,11 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/size.h"
+#include "core/utf8.h"
 #include "io/bytes.h"
 #include "io/dtype.h"
 #include "io/system.h"
 #include "io/tensorfile.h"
-#include "io/utf8.h"
 
 /* Declarations are collected first, because the header comes before the data and
  * its length before the header; everything is written by locus_file_commit. */

@@ -32,6 +32,18 @@ else
     skip "no python3"
 fi
 
+begin docs/gallery
+if [ -x "$LOCUS" ]; then
+    check "tools/gallery.sh" tools/gallery.sh "$LOCUS" "$SCRATCH/gallery"
+    check "stale: make gallery" diff -rq docs/gallery "$SCRATCH/gallery"
+    check "a picture of every scheme" sh -c '
+        for scheme in $("$1" schemes --json | sed -n "s/^    \"name\": \"\([a-z0-9_]*\)\",$/\1/p"); do
+            grep -q "locus plot $scheme" docs/gallery/README.md || { echo "none of $scheme"; exit 1; }
+        done' sh "$LOCUS"
+else
+    skip "no program in this build"
+fi
+
 block() { # LANGUAGE: the first fenced block of README.md in it
     awk -v fence="\`\`\`$1" '$0 == fence { on = 1; next } /^\`\`\`/ { if (on) exit } on' README.md
 }
@@ -58,7 +70,7 @@ begin docs/links
 links() { # FILE: targets of [text](target) that are files
     grep -o '](\([^)#]*\)[^)]*)' "$1" | sed 's/^](//; s/[)#].*//' | grep -vE '^$|^[a-z]+:'
 }
-for file in *.md docs/*.md; do
+for file in *.md docs/*.md docs/gallery/*.md; do
     [ -e "$file" ] || continue
     check "$file ends with a newline" test -z "$(tail -c 1 "$file")"
     for target in $(links "$file"); do

@@ -10,7 +10,7 @@ command -v fish >/dev/null && fish -n locus.fish
 command -v man >/dev/null && man --warnings -l locus.man >page 2>warnings && cat warnings
 command -v mandoc >/dev/null && mandoc -T lint -W error locus.man
 # Every option of every command is in all four.
-for command in attend schemes inspect demo bench help; do
+for command in attend schemes plot explain inspect demo bench help; do
     "$LOCUS" $command --help | sed -n 's/^  ....--\([a-z]*\).*/\1/p'
 done | sort -u >options
 for option in $(cat options); do

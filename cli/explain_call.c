@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* locus explain: the call that is explained. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "explain.h"
+#include "settings.h"
+#include "terms.h"
+#include "text.h"
+
+/* ---- where the call comes from ---- */
+
+/* A call that was made up here and is refused was described by the command line. */
+static int report(const explain_call *call, locus_status status, const locus_error *error)
+{
+    if (call->values->path == NULL && status != LOCUS_ERR_MEMORY)
+        return cli_complain("explain", CLI_USAGE, "%s: %s", call->values->scheme, error->text);
+    return cli_report("explain", status, call->values->path, error);
+}
+
+static int build(explain_call *call, int64_t length)
+{
+    const explain_values *v = call->values;
+    settings s;
+    locus_error error = {""};
+    call->level = scheme_level(locus_scheme_find(v->scheme));
+    const int exit_code = settings_read(&s, "explain", v->scheme, call->level, &v->options);
+    if (exit_code != CLI_DONE) return exit_code;
+    const problem_request request = {
+        .scheme = v->scheme,
+        .level = call->level,
+        .B = 1,
+        .H = 4,
+        .T = length,
+        .D = 16,
+        .E = 64,
+        .causal = v->causal ? 1 : 0,
+        .seed = v->seed,
+        .words = call->tokens.words,
+        .settings = s.list,
+    };
+    const locus_status status = problem_build(&call->problem, &request, &error);
+    if (status != LOCUS_OK) return report(call, status, &error);
+    call->problem.request.settings = NULL; /* they end with this function */
+    call->config = &call->problem.config;
+    call->in = &call->problem.in;
+    return CLI_DONE;
+}
+
+static int make_up(explain_call *call)
+{
+    const explain_values *v = call->values;
+    if (locus_scheme_find(v->scheme) == NULL) return cli_unknown_scheme("explain", v->scheme);
+    if (v->length != EXPLAIN_NONE) return build(call, v->length);
+    const int exit_code = v->tokens != NULL
+                              ? tokens_cut(&call->tokens, "explain", v->tokens, EXPLAIN_TOKENS)
+                              : tokens_read(&call->tokens, "explain", v->text, EXPLAIN_TOKENS);
+    return exit_code == CLI_DONE ? build(call, (int64_t)call->tokens.count) : exit_code;
+}
+
+static int load(explain_call *call)
+{
+    locus_error error = {""};
+    const locus_status status = locus_case_load(&call->loaded, call->values->path, NULL, &error);
+    if (status != LOCUS_OK) return cli_report("explain", status, call->values->path, &error);
+    call->level = locus_case_level(call->loaded);
+    call->config = locus_case_config(call->loaded);
+    call->in = locus_case_inputs(call->loaded);
+    return CLI_DONE;
+}
+
+/* ---- opening ---- */
+
+static int check_index(const char *name, uint32_t index, int64_t count)
+{
+    if (index == EXPLAIN_NONE || (int64_t)index < count) return CLI_DONE;
+    return cli_complain("explain", CLI_USAGE, "--%s: found %u, expected 0 to %" PRId64, name,
+                        (unsigned)index, count - 1);
+}
+
+static int check_indices(const explain_call *call)
+{
+    const explain_values *v = call->values;
+    const locus_explainer_info *info = &call->info;
+    char quoted[512];
+    if (info->batch * info->heads * info->queries * info->keys == 0)
+        return cli_complain("explain", CLI_REFUSED,
+                            "%s: found %" PRId64 " queries and %" PRId64 " keys in %" PRId64
+                            " heads of batch %" PRId64 ", expected a pair at least",
+                            text_quote(quoted, sizeof quoted, v->path), info->queries, info->keys,
+                            info->heads, info->batch);
+    int exit_code = check_index("batch", v->batch, info->batch);
+    if (exit_code == CLI_DONE) exit_code = check_index("head", v->head, info->heads);
+    if (exit_code == CLI_DONE) exit_code = check_index("query", v->query, info->queries);
+    if (exit_code == CLI_DONE) exit_code = check_index("key", v->key, info->keys);
+    return exit_code;
+}
+
+static int prepare(explain_call *call)
+{
+    locus_error error = {""};
+    const locus_status status =
+        locus_explainer_new(&call->explainer, call->level, call->config, call->in, &error);
+    if (status != LOCUS_OK) return report(call, status, &error);
+    call->info.size = sizeof call->info;
+    locus_explainer_describe(call->explainer, &call->info);
+    for (size_t t = 0; t < call->info.terms && t < EXPLAIN_TERMS; t++)
+        call->terms[t] = locus_explainer_term_at(call->explainer, t);
+    return check_indices(call);
+}
+
+int explain_open(explain_call *call, const explain_values *values)
+{
+    memset(call, 0, sizeof *call);
+    call->values = values;
+    int exit_code = values->path != NULL ? load(call) : make_up(call);
+    if (exit_code == CLI_DONE) exit_code = prepare(call);
+    if (exit_code != CLI_DONE) explain_close(call);
+    return exit_code;
+}
+
+void explain_close(explain_call *call)
+{
+    locus_explainer_free(call->explainer);
+    locus_case_free(call->loaded);
+    problem_free(&call->problem);
+    tokens_free(&call->tokens);
+    memset(call, 0, sizeof *call);
+}
