@@ -81,6 +81,22 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_forward(const locus_plan *plan,
                                                       const locus_results *results, void *workspace,
                                                       size_t workspace_bytes, locus_error *error);
 
+/* Tables that do not change from call to call, packed once: relative tables, position
+ * projections, biases by distance. The handle is immutable: calls, threads and batch entries
+ * share it. It belongs to `plan`, which must outlive it. */
+typedef struct locus_tables locus_tables;
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_tables_new(locus_tables **tables,
+                                                         const locus_plan *plan,
+                                                         const locus_tensors *in,
+                                                         locus_error *error);
+LOCUS_API void locus_tables_free(locus_tables *tables); /* NULL is allowed */
+
+/* locus_forward, to the same bits, without packing tables: those of `in` must hold what they
+ * held when `tables` was made. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_forward_prepared(
+    const locus_plan *plan, const locus_tables *tables, const locus_tensors *in,
+    const locus_results *results, void *workspace, size_t workspace_bytes, locus_error *error);
+
 /* Add to the gradients instead of overwriting them. */
 #define LOCUS_ACCUMULATE 1u
 

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/relative.h"
+#include "attention/tables.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/tensor.h"
@@ -11,7 +11,8 @@ typedef struct forward_call {
     const locus_plan *plan;
     const locus_tensors *in;
     const locus_results *results;
-    float *bias; /* [H][locus_bias_room] */
+    const locus_tables *tables; /* NULL: the call packs its own */
+    float *bias;                /* [H][locus_bias_room]         */
     char *workers;
     size_t worker_bytes;
 } forward_call;
@@ -201,7 +202,9 @@ static void attend_chunk(void *context, size_t index, uint32_t worker_number)
         .h = now.h,
         .kv = now.kv,
         .bias = locus_head_bias(plan, &plan->forward, call->bias, now.h),
+        .tables = call->tables,
     };
+    if (call->tables != NULL) locus_tables_use(&head);
     locus_head_pack(&head, 0, plan->call.Tk, 0);
     for (int64_t tile = now.from; tile < now.to; tile++) attend_rows(call, &head, &now, tile);
 }
@@ -223,15 +226,36 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
     return LOCUS_OK;
 }
 
+static locus_status forward(const locus_plan *plan, const locus_tables *tables,
+                            const locus_tensors *in, const locus_results *results, void *workspace,
+                            size_t workspace_bytes, locus_error *error)
+{
+    LOCUS_TRY(check_call(plan, in, results, workspace, workspace_bytes, error));
+    forward_call call = {.plan = plan, .in = in, .results = results, .tables = tables};
+    carve(plan, locus_align(workspace), &call);
+    if (tables != NULL)
+        call.bias = tables->bias;
+    else
+        locus_lower_biases(plan, &plan->forward, in, call.bias);
+    if (plan->call.Tq > 0)
+        locus_parallel_for(plan->threads, (size_t)task_count(plan), attend_chunk, &call);
+    return LOCUS_OK;
+}
+
 locus_status locus_forward(const locus_plan *plan, const locus_tensors *in,
                            const locus_results *results, void *workspace, size_t workspace_bytes,
                            locus_error *error)
 {
-    LOCUS_TRY(check_call(plan, in, results, workspace, workspace_bytes, error));
-    forward_call call = {.plan = plan, .in = in, .results = results};
-    carve(plan, locus_align(workspace), &call);
-    locus_lower_biases(plan, &plan->forward, in, call.bias);
-    if (plan->call.Tq > 0)
-        locus_parallel_for(plan->threads, (size_t)task_count(plan), attend_chunk, &call);
-    return LOCUS_OK;
+    return forward(plan, NULL, in, results, workspace, workspace_bytes, error);
+}
+
+locus_status locus_forward_prepared(const locus_plan *plan, const locus_tables *tables,
+                                    const locus_tensors *in, const locus_results *results,
+                                    void *workspace, size_t workspace_bytes, locus_error *error)
+{
+    if (tables == NULL || tables->plan != plan)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "forward: tables: found %s, expected those made for this plan",
+                          tables == NULL ? "NULL" : "those of another plan");
+    return forward(plan, tables, in, results, workspace, workspace_bytes, error);
 }

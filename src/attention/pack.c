@@ -142,23 +142,37 @@ static void pack_places(const locus_head *head, int64_t first, int64_t count)
     for (int64_t j = known; j < count; j++) w->place_bad[first + j] = 1;
 }
 
-static void prepare_tables(const locus_head *head, int backward)
+/* The relative tables. */
+static void pack_entries(const locus_head *head)
 {
     const locus_tensor *key_table = locus_key_table(head->plan, head->in);
     const locus_tensor *query_table = locus_query_table(head->plan, head->in);
     const locus_tensor *value_table = locus_value_table(head->plan, head->in);
     const int64_t D = head->plan->call.D;
     const locus_worker *w = head->worker;
-    if (value_table != NULL)
+    if (value_table != NULL && w->value_table_bad != NULL)
         locus_entries_begin(head, value_table, head->plan->call.Dv, w->value_table_bad);
     if (key_table != NULL && w->key_table_panels != NULL)
         locus_entries_pack(head, key_table, D, 1.0f, w->key_table_panels);
     if (query_table != NULL && w->query_table_panels != NULL)
         locus_entries_pack(head, query_table, D, (float)head->plan->call.scale,
                            w->query_table_panels);
-    if (backward && key_table != NULL) locus_entries_begin(head, key_table, D, w->key_table_bad);
-    if (backward && query_table != NULL)
-        locus_entries_begin(head, query_table, D, w->query_table_bad);
+}
+
+void locus_tables_pack(const locus_head *head)
+{
+    if (locus_present(&head->in->pos_k)) pack_places(head, 0, head->plan->call.Tk);
+    pack_entries(head);
+}
+
+static void find_bad_entries(const locus_head *head)
+{
+    const locus_tensor *key_table = locus_key_table(head->plan, head->in);
+    const locus_tensor *query_table = locus_query_table(head->plan, head->in);
+    const int64_t D = head->plan->call.D;
+    if (key_table != NULL) locus_entries_begin(head, key_table, D, head->worker->key_table_bad);
+    if (query_table != NULL)
+        locus_entries_begin(head, query_table, D, head->worker->query_table_bad);
 }
 
 void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backward)
@@ -180,9 +194,11 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backw
         if (backward)
             kernels->pack(w->value_panels + locus_panel_at(first, Dv), rows, v->stride[2], count,
                           Dv);
-        if (locus_present(&head->in->pos_k)) pack_places(head, first, count);
+        if (locus_present(&head->in->pos_k) && head->tables == NULL)
+            pack_places(head, first, count);
     }
-    prepare_tables(head, backward);
+    if (head->tables == NULL) pack_entries(head);
+    if (backward) find_bad_entries(head);
 }
 
 /* to = factor (row + shift), shift may be NULL. */

@@ -81,9 +81,10 @@ typedef struct locus_head {
     const locus_tensors *in;
     locus_worker *worker;
     int64_t b, h, kv;
-    int unpacked;                    /* keys are read as they lie */
-    const float *bias;               /* by z, readable `window` floats beyond both ends; or NULL */
-    struct locus_strips *key_strips; /* products of the query rows with the key table */
+    int unpacked;      /* keys are read as they lie */
+    const float *bias; /* by z, readable `window` floats beyond both ends; or NULL */
+    const struct locus_tables *tables; /* packed before the call; NULL: by the call */
+    struct locus_strips *key_strips;   /* products of the query rows with the key table */
 } locus_head;
 
 /* The rows of one query tile. */
@@ -102,6 +103,10 @@ typedef struct locus_tile {
     int skips_reset;    /* pairs whose position part was replaced count as not seen */
     int32_t from[MOST_ROWS], to[MOST_ROWS]; /* columns that causal and window let through */
 } locus_tile;
+
+/* Pack the head's tables, as far as its worker has room for them (NULL: not), for the forward
+ * pass. */
+void locus_tables_pack(const locus_head *head);
 
 /* Pack the head's keys [from, to); `backward`: also the values, for dout . v, and find the
  * bad rows that sums over keys must know. */

@@ -52,6 +52,50 @@ static void test_threads(const test_variant *v)
     test_problem_free(one);
 }
 
+/* ---- tables packed before the call ---- */
+
+static void run_prepared(const test_problem *p, const locus_results *to)
+{
+    locus_error error = {{0}};
+    locus_plan *plan = NULL;
+    locus_tables *tables = NULL;
+    CHECK(locus_plan_new(&plan, &p->config, &p->in[1], &error) == LOCUS_OK, "%s", error.text);
+    CHECK(locus_tables_new(&tables, plan, &p->in[1], &error) == LOCUS_OK, "%s", error.text);
+    const size_t bytes = locus_forward_workspace(plan);
+    void *workspace = malloc(bytes);
+    for (int times = 0; times < 2; times++) {
+        memset(to->out.data, 0, (size_t)locus_tensor_elements(&to->out) * sizeof(float));
+        CHECK(locus_forward_prepared(plan, tables, &p->in[1], to, workspace, bytes, &error) ==
+                  LOCUS_OK,
+              "%s", error.text);
+        CHECK(same_bits(&to->out, &p->results[1].out), "out differs, call %d", times);
+        CHECK(same_bits(&to->lse, &p->results[1].lse), "lse differs, call %d", times);
+    }
+    free(workspace);
+    locus_tables_free(tables);
+    locus_plan_free(plan);
+}
+
+static void test_prepared(const test_variant *v)
+{
+    static const test_spec shapes[] = {{.B = 2, .H = 3, .Tq = 150, .Tk = 150, .D = 8},
+                                       {.B = 2, .H = 3, .Tq = 3, .Tk = 90, .D = 8}};
+    if (!check_begin("bits/prepared/%s", v->name)) return;
+    for (size_t i = 0; i < 2; i++)
+        for (uint32_t threads = 1; threads <= 2; threads++) {
+            test_problem *p = test_variant_problem(v, shapes[i]);
+            p->config.threads = threads;
+            run(p);
+            locus_results to = p->results[1];
+            to.out.data = malloc((size_t)locus_tensor_elements(&to.out) * sizeof(float));
+            to.lse.data = malloc((size_t)locus_tensor_elements(&to.lse) * sizeof(float));
+            run_prepared(p, &to);
+            free(to.out.data);
+            free(to.lse.data);
+            test_problem_free(p);
+        }
+}
+
 /* ---- batch position ---- */
 
 /* Entry b of the batch of `to` = the only entry of `from`. */
@@ -219,6 +263,7 @@ int main(int argc, char **argv)
     if (!check_args(argc, argv)) return 2;
     for (size_t v = 0; v < TEST_VARIANTS; v += (check_sample() ? 3 : 1)) {
         test_threads(&test_variants[v]);
+        test_prepared(&test_variants[v]);
         test_batch(&test_variants[v]);
         test_layout(&test_variants[v]);
         test_row_alone(&test_variants[v]);
