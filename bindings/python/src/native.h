@@ -110,6 +110,9 @@ typedef struct native_workspace {
 int native_take_workspace(native_workspace *workspace, size_t bytes);
 void native_give_workspace(native_workspace workspace);
 
+/* Threads of a call that asks for so many (0: the default); 1 in the child of a fork. */
+uint32_t native_threads(uint32_t asked);
+
 int native_prepare_plans(void);
 PyObject *native_cache_info(PyObject *module, PyObject *unused);
 PyObject *native_cache_clear(PyObject *module, PyObject *unused);
@@ -122,6 +125,21 @@ PyObject *native_layer_forward(PyObject *module, PyObject *const *args, Py_ssize
 PyObject *native_layer_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_schemes(PyObject *module, PyObject *unused);
 PyObject *native_common_tensors(PyObject *module, PyObject *unused);
+
+/* ---- files.c, cases.c ---- */
+
+/* A dense copy of a tensor as (name, dtype, shape, bytearray). */
+PyObject *native_pack_tensor(const char *name, const locus_tensor *tensor);
+/* The C path of str, bytes or os.PathLike, as bytes that the caller owns. */
+PyObject *native_path(PyObject *object);
+
+PyObject *native_file_read(PyObject *module, PyObject *path);
+PyObject *native_file_write(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_case_load(PyObject *module, PyObject *path);
+PyObject *native_case_info(PyObject *module, PyObject *capsule);
+PyObject *native_case_run(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_case_compare(PyObject *module, PyObject *capsule);
+PyObject *native_case_save(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* 0 when a function got as many arguments as it takes. */
 int native_check_count(const char *function, Py_ssize_t found, Py_ssize_t expected);

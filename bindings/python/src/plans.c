@@ -38,13 +38,14 @@ int native_prepare_plans(void)
 /* What a plan is made of, without padding that could differ. Tensors follow, each as
  * index, rank, type and shape. */
 typedef struct key_head {
-    const char *scheme, *isa;
+    const char *scheme;
     locus_options options;
     int64_t window_left, window_right, query_offset;
     double scale, dropout;
     uint64_t dropout_seed;
-    uint32_t level, heads, causal, offset_given, scale_given, threads;
-    char path[32];
+    uint32_t level, heads, causal, offset_given, scale_given, threads, isa_given, path_given;
+    char path[32], isa[32];
+    char ceiling[32]; /* LOCUS_ISA, which every new plan reads */
 } key_head;
 
 typedef struct plan_key {
@@ -53,10 +54,10 @@ typedef struct plan_key {
     size_t bytes;
 } plan_key;
 
-static uint32_t threads_of(const native_config *config)
+uint32_t native_threads(uint32_t asked)
 {
     if (forked) return 1;
-    return config->c.threads != 0 ? config->c.threads : locus_default_threads();
+    return asked != 0 ? asked : locus_default_threads();
 }
 
 static void make_key(plan_key *key, const native_config *config, const locus_tensors *shapes)
@@ -65,7 +66,6 @@ static void make_key(plan_key *key, const native_config *config, const locus_ten
     key_head *head = &key->head;
     memset(head, 0, sizeof *head);
     head->scheme = c->scheme; /* the library's own string: one address per name */
-    head->isa = locus_isa_pick(c->isa);
     memcpy(&head->options, &c->options, sizeof head->options);
     head->window_left = c->window_left;
     head->window_right = c->window_right;
@@ -78,8 +78,13 @@ static void make_key(plan_key *key, const native_config *config, const locus_ten
     head->causal = c->causal;
     head->offset_given = c->offset_given;
     head->scale_given = c->scale_given;
-    head->threads = threads_of(config);
-    if (c->path != NULL) memcpy(head->path, c->path, strlen(c->path));
+    head->threads = native_threads(c->threads);
+    head->isa_given = c->isa != NULL;
+    head->path_given = c->path != NULL;
+    memcpy(head->path, config->path, sizeof head->path);
+    memcpy(head->isa, config->isa, sizeof head->isa);
+    const char *ceiling = getenv("LOCUS_ISA");
+    if (ceiling != NULL) strncpy(head->ceiling, ceiling, sizeof head->ceiling - 1);
     size_t used = 0;
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(shapes, i);
