@@ -86,25 +86,35 @@ static int copy_text(PyObject *value, const char *name, char *out, size_t capaci
 
 /* ---- options of the scheme ---- */
 
+/* A number's shortest text; subclasses such as NumPy's have words of their own around it. */
+static PyObject *spell_real(PyObject *value)
+{
+    PyObject *plain = PyFloat_FromDouble(PyFloat_AsDouble(value));
+    PyObject *spelt = plain != NULL && !PyErr_Occurred() ? PyObject_Repr(plain) : NULL;
+    Py_XDECREF(plain);
+    return spelt;
+}
+
+static PyObject *spell_whole(PyObject *value)
+{
+    PyObject *whole = PyNumber_Index(value);
+    PyObject *spelt = whole != NULL ? PyObject_Str(whole) : NULL;
+    Py_XDECREF(whole);
+    return spelt;
+}
+
 /* An option's value as case files spell it: 32, True, 0.5 and "half" are text there. */
+static PyObject *spell(PyObject *value)
+{
+    if (PyUnicode_Check(value)) return Py_NewRef(value);
+    if (PyBool_Check(value)) return PyUnicode_FromString(value == Py_True ? "1" : "0");
+    if (PyIndex_Check(value)) return spell_whole(value);
+    return spell_real(value);
+}
+
 static int set_option(native_config *config, const char *name, PyObject *value)
 {
-    PyObject *spelt = NULL;
-    if (PyBool_Check(value))
-        spelt = PyUnicode_FromString(value == Py_True ? "1" : "0");
-    else if (PyUnicode_Check(value))
-        spelt = Py_NewRef(value);
-    else if (PyFloat_Check(value))
-        spelt = PyObject_Repr(value);
-    else {
-        PyObject *whole = PyNumber_Index(value); /* also the integers of NumPy */
-        if (whole == NULL && PyErr_ExceptionMatches(PyExc_TypeError)) {
-            PyErr_Clear();
-            whole = PyNumber_Float(value);
-        }
-        spelt = whole != NULL ? PyObject_Str(whole) : NULL;
-        Py_XDECREF(whole);
-    }
+    PyObject *spelt = spell(value);
     if (spelt == NULL) return -1;
     const char *text = text_of(spelt, name);
     locus_error error = {.text = ""};

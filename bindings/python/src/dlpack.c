@@ -88,7 +88,7 @@ static int read_versioned(locus_tensor *view, native_hold *hold, dlpack_versione
                       role->prefix, role->name);
     else if (read_tensor(view, &managed->tensor, role) == 0)
         return 1;
-    release_versioned(hold);
+    native_release(hold);
     return -1;
 }
 
@@ -98,7 +98,7 @@ static int read_legacy(locus_tensor *view, native_hold *hold, dlpack_legacy *man
     hold->managed = managed;
     hold->release = release_legacy;
     if (read_tensor(view, &managed->tensor, role) == 0) return 1;
-    release_legacy(hold);
+    native_release(hold);
     return -1;
 }
 

@@ -38,6 +38,7 @@ typedef struct native_holds {
     native_hold hold[NATIVE_MOST_HOLDS];
 } native_holds;
 
+void native_release(native_hold *hold);
 void native_let_go(native_holds *holds);
 
 /* A view of `object` (buffer protocol or DLPack, on the CPU) as tensor `prefix``name`. -1: an

@@ -6,12 +6,19 @@
 
 static const int64_t element_bytes[] = {[LOCUS_F32] = 4, [LOCUS_F64] = 8, [LOCUS_U8] = 1};
 
+/* An owner may run Python code when it gets its memory back, and that must not meet our
+ * exception. */
+void native_release(native_hold *hold)
+{
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    hold->release(hold);
+    PyErr_Restore(type, value, trace);
+}
+
 void native_let_go(native_holds *holds)
 {
-    while (holds->count > 0) {
-        native_hold *hold = &holds->hold[--holds->count];
-        hold->release(hold);
-    }
+    while (holds->count > 0) native_release(&holds->hold[--holds->count]);
 }
 
 int native_refuse_type(const native_role *role, const char *found)
