@@ -7,6 +7,10 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 CMAKE  ?= cmake
 # CMAKE_FLAGS = -DLOCUS_OPENMP=OFF, for example
 
+# The tests' Python, where tools/setup.sh made one: then the extension module is built, too.
+PYTHON := $(wildcard $(BUILD)/venv/bin/python)
+PYTHON_FLAGS := $(if $(PYTHON),-DLOCUS_PYTHON=ON -DPython_EXECUTABLE=$(abspath $(PYTHON)))
+
 ifneq ($(origin CC),default)
 export CC
 endif
@@ -21,7 +25,7 @@ all: configure ## build/locus, build/liblocus.so, build/liblocus.a and the tests
 
 configure:
 	@command -v $(CMAKE) >/dev/null || { echo "cmake is missing; tools/setup.sh installs it" >&2; exit 1; }
-	@$(CMAKE) -S . -B $(BUILD) -G "Unix Makefiles" -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAGS) \
+	@$(CMAKE) -S . -B $(BUILD) -G "Unix Makefiles" -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(PYTHON_FLAGS) $(CMAKE_FLAGS) \
 	    --log-level=WARNING >/dev/null
 
 setup: ## install what is missing (apt), or say what to install
