@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* locus bench --svg: horizontal bars, % of the FMA peak on the left, time as a multiple of
  * plain attention on the right. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -15,7 +14,6 @@ enum {
     GAP = 90,     /* for the figure behind a bar  */
     LINE = 20,    /* height of a line             */
     TOP = 74,
-    PATH = 4096,
 };
 
 static void print_text(FILE *out, int x, int y, const char *class, const char *text)
@@ -115,23 +113,10 @@ static void print_chart(FILE *out, const bench *b)
     fputs("</svg>\n", out);
 }
 
-/* Under another name first: the old file or the whole new one, never a part. */
 int bench_write_svg(const bench *b, const char *path)
 {
-    char part[PATH], quoted[160];
-    const int length = snprintf(part, sizeof part, "%s.part", path);
-    if (length < 0 || (size_t)length >= sizeof part)
-        return cli_complain("bench", CLI_USAGE, "--svg: the name is too long");
-    FILE *out = fopen(part, "w");
-    int failed = out == NULL;
-    if (out != NULL) {
-        print_chart(out, b);
-        failed = ferror(out);
-        failed |= fclose(out) != 0;
-        failed = failed || rename(part, path) != 0;
-        if (failed) remove(part);
-    }
-    if (!failed) return CLI_DONE;
-    return cli_complain("bench", CLI_RESOURCES, "%s: %s", text_quote(quoted, sizeof quoted, path),
-                        errno != 0 ? strerror(errno) : "writing failed");
+    cli_output output;
+    cli_output_begin(&output, path);
+    if (output.file != NULL) print_chart(output.file, b);
+    return cli_output_finish(&output, "bench");
 }

@@ -5,6 +5,8 @@
 /* Commands and their options as tables. Parsing, --help, "did you mean", the man
  * page and the completions are all read off these tables; there is no second list. */
 
+#include <stdio.h>
+
 #include <locus/locus.h>
 
 /* Exit codes of the program (docs/cli.md). */
@@ -29,6 +31,7 @@ typedef enum cli_kind {
     CLI_ISA,     /* const char *: a name that locus_isa_name knows            */
     CLI_COMMAND, /* const char *: a name in cli_commands                      */
     CLI_LIST,    /* const char *: words or numbers with commas between        */
+    CLI_PAIRS,   /* cli_pairs: NAME=VALUE, may be given more than once        */
     CLI_HELP,    /* print the command's help and stop; stores nothing         */
 } cli_kind;
 
@@ -41,6 +44,12 @@ typedef struct cli_option {
     uint32_t minimum, maximum; /* of CLI_INTEGER                              */
     size_t offset;             /* of the field in the command's own struct    */
 } cli_option;
+
+/* What CLI_PAIRS collects. */
+typedef struct cli_pairs {
+    size_t count;
+    const char *text[16]; /* each holds a '=' that is not its first letter */
+} cli_pairs;
 
 /* The one argument without dashes that a command may take. */
 typedef struct cli_operand {
@@ -88,8 +97,22 @@ int cli_complain(const char *command, int exit_code, const char *format, ...);
 int cli_report(const char *command, locus_status status, const char *path,
                const locus_error *error);
 
+/* "unknown scheme ...; did you mean ...?"; returns CLI_USAGE. */
+int cli_unknown_scheme(const char *command, const char *name);
+
 /* The candidate that `word` is probably a misspelling of, or NULL. */
 const char *cli_nearest(const char *word, const char *const *candidates, size_t count);
+
+/* output.c: a file under construction. It gets its name when it is whole: the old file or
+ * the new one, never a part. */
+typedef struct cli_output {
+    const char *path;
+    FILE *file; /* NULL: could not be opened; cli_output_finish says so */
+    char part[4096];
+} cli_output;
+void cli_output_begin(cli_output *output, const char *path);
+/* Close and rename it; an exit code. */
+int cli_output_finish(cli_output *output, const char *command);
 
 /* help.c and generate.c */
 void cli_print_help(const cli_command *command);

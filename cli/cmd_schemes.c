@@ -194,22 +194,6 @@ static void print_json(const locus_scheme_info *only)
 
 /* ---- the command ---- */
 
-static int unknown_scheme(const char *name)
-{
-    const char *names[64];
-    char quoted[160];
-    size_t count = 0;
-    for (; count < locus_scheme_count() && count < 64; count++)
-        names[count] = locus_scheme_at(count)->name;
-    const char *near = cli_nearest(name, names, count);
-    text_quote(quoted, sizeof quoted, name);
-    if (near != NULL)
-        return cli_complain("schemes", CLI_USAGE, "unknown scheme \"%s\"; did you mean \"%s\"?",
-                            quoted, near);
-    return cli_complain("schemes", CLI_USAGE, "unknown scheme \"%s\"; \"locus schemes\" lists them",
-                        quoted);
-}
-
 static int schemes_run(int argc, char **argv)
 {
     schemes_values values = {.name = NULL};
@@ -220,7 +204,7 @@ static int schemes_run(int argc, char **argv)
         return cli_complain("schemes", CLI_USAGE, "--json and --markdown exclude each other");
     if (values.name != NULL) {
         only = locus_scheme_find(values.name);
-        if (only == NULL) return unknown_scheme(values.name);
+        if (only == NULL) return cli_unknown_scheme("schemes", values.name);
     }
     if (values.json)
         print_json(only);

@@ -8,7 +8,9 @@
 
 extern const cli_command cmd_attend;
 extern const cli_command cmd_schemes;
+extern const cli_command cmd_plot;
 extern const cli_command cmd_inspect;
+extern const cli_command cmd_explain;
 extern const cli_command cmd_demo;
 extern const cli_command cmd_bench;
 extern const cli_command cmd_help;

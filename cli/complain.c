@@ -56,6 +56,22 @@ int cli_report(const char *command, locus_status status, const char *path, const
     return cli_complain(command, exit_code, "%s: %s", quoted, text);
 }
 
+int cli_unknown_scheme(const char *command, const char *name)
+{
+    const char *names[64];
+    char quoted[160];
+    size_t count = 0;
+    for (; count < locus_scheme_count() && count < 64; count++)
+        names[count] = locus_scheme_at(count)->name;
+    const char *near = cli_nearest(name, names, count);
+    text_quote(quoted, sizeof quoted, name);
+    if (near != NULL)
+        return cli_complain(command, CLI_USAGE, "unknown scheme \"%s\"; did you mean \"%s\"?",
+                            quoted, near);
+    return cli_complain(command, CLI_USAGE, "unknown scheme \"%s\"; \"locus schemes\" lists them",
+                        quoted);
+}
+
 static size_t least(size_t a, size_t b) { return a < b ? a : b; }
 
 enum { WORD = 32 };

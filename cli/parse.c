@@ -124,6 +124,23 @@ static int store_flag(parser *p, const cli_option *option)
     return 1;
 }
 
+static int store_pair(parser *p, const cli_option *option, const char *text)
+{
+    cli_pairs *pairs = (cli_pairs *)(void *)(p->values + option->offset);
+    const size_t room = sizeof pairs->text / sizeof *pairs->text;
+    const char *equals = strchr(text, '=');
+    char quoted[QUOTED];
+    if (equals == NULL || equals == text)
+        return usage(p, cli_complain(p->command->name, CLI_USAGE, "--%s: expected %s, got \"%s\"",
+                                     option->name, option->argument,
+                                     text_quote(quoted, sizeof quoted, text)));
+    if (pairs->count == room)
+        return usage(p, cli_complain(p->command->name, CLI_USAGE, "--%s: more than %zu of them",
+                                     option->name, room));
+    pairs->text[pairs->count++] = text;
+    return 1;
+}
+
 static int store(parser *p, const cli_option *option, const char *text)
 {
     char what[64];
@@ -132,6 +149,7 @@ static int store(parser *p, const cli_option *option, const char *text)
     case CLI_FLAG: return store_flag(p, option);
     case CLI_INTEGER: return store_integer(p, option, text);
     case CLI_REAL: return store_real(p, option, text);
+    case CLI_PAIRS: return store_pair(p, option, text);
     default:
         snprintf(what, sizeof what, "--%s: the %s", option->name, option->argument);
         return store_text(p, what, option->offset, text);

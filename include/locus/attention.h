@@ -91,6 +91,24 @@ locus_backward(const locus_plan *plan, const locus_tensors *in, const locus_resu
                const locus_tensor *dout, const locus_tensors *grad, uint32_t flags, void *workspace,
                size_t workspace_bytes, locus_error *error);
 
+/* ---- the rules of a call, for pictures, tests and other people's code ---- */
+
+/* Which row serves the distances first .. first + count - 1 (m - n): of the relative tables in
+ * rows[count], of the tensor `bias` in bias_rows[count]; -1 where there is none. Either may be
+ * NULL. `level` and `shapes` as for locus_oracle; data is not read. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_call_rows(uint32_t level, const locus_config *config,
+                                                        const locus_tensors *shapes, int64_t first,
+                                                        size_t count, int64_t *rows,
+                                                        int64_t *bias_rows, locus_error *error);
+
+/* How rope and xpos turn: pair t of a row at position p by p * frequency[t], with q multiplied
+ * by exp(p log_gain[t]) and k by exp(-p log_gain[t]). *pairs is the room in the arrays before
+ * and the number of pairs after, 0 for schemes that do not turn. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_call_turns(uint32_t level, const locus_config *config,
+                                                         const locus_tensors *shapes, size_t *pairs,
+                                                         double *frequency, double *log_gain,
+                                                         locus_error *error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -6,8 +6,10 @@
 
 #include <locus/attention.h>
 #include <locus/case.h>
+#include <locus/explain.h>
 #include <locus/layer.h>
 #include <locus/oracle.h>
+#include <locus/plot.h>
 #include <locus/runtime.h>
 #include <locus/scheme.h>
 #include <locus/status.h>

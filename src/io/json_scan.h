@@ -8,7 +8,7 @@
 
 #include <locus/status.h>
 
-#include "io/utf8.h"
+#include "core/utf8.h"
 
 #define LOCUS_JSON_WINDOW ((size_t)65536)
 #define LOCUS_JSON_MAX_DEPTH 32u

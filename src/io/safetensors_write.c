@@ -9,7 +9,7 @@
 #include "io/dtype.h"
 #include "io/system.h"
 #include "io/tensorfile.h"
-#include "io/utf8.h"
+#include "core/utf8.h"
 
 /* Declarations are collected first, because the header comes before the data and
  * its length before the header; everything is written by locus_file_commit. */

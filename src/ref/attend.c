@@ -98,11 +98,11 @@ static double score_row(ref_attention *at)
 {
     const locus_call *call = at->call;
     const uint32_t threshold = locus_dropout_threshold(call->dropout);
-    double largest = -INFINITY;
+    double parts[REF_PARTS], largest = -INFINITY;
     for (int64_t n = 0; n < call->Tk; n++) {
         at->visible[n] = (uint8_t)locus_ref_visible(at, n);
         if (!at->visible[n]) continue;
-        at->score[n] = locus_ref_score(at, n);
+        at->score[n] = locus_ref_parts(at, n, parts);
         at->keep[n] = 1.0;
         if (call->dropout > 0.0)
             at->keep[n] = locus_dropout_keeps(call->dropout_seed, threshold, (uint32_t)at->b,
@@ -221,21 +221,28 @@ static void take_rows(ref_attention *at, ref_memory *memory)
     at->visible = locus_ref_take(memory, call->Tk, 1, sizeof(uint8_t));
 }
 
-locus_status locus_ref_attend(const locus_call *call, const locus_tensors *in,
-                              const locus_results *results, const locus_tensor *dout,
+ref_attention locus_ref_begin(const locus_call *call, const locus_tensors *in,
                               const locus_tensors *grad, ref_memory *memory)
 {
     const locus_scheme *scheme = call->scheme;
     ref_attention at = {
         .call = call,
         .in = in,
-        .grad = dout != NULL ? grad : NULL,
+        .grad = grad,
         .key_table = scheme->key_table,
         .query_table = scheme->query_table,
         .value_table = scheme->value_table,
         .distances = call->least > call->most ? 0 : call->most - call->least + 1,
     };
     ask_hooks(&at, memory);
+    return at;
+}
+
+locus_status locus_ref_attend(const locus_call *call, const locus_tensors *in,
+                              const locus_results *results, const locus_tensor *dout,
+                              const locus_tensors *grad, ref_memory *memory)
+{
+    ref_attention at = locus_ref_begin(call, in, dout != NULL ? grad : NULL, memory);
     take_rows(&at, memory);
     if (memory->failed) return LOCUS_ERR_MEMORY;
     for (at.b = 0; at.b < call->B; at.b++)

@@ -90,7 +90,7 @@ static locus_status check_gradients(const locus_tensors *in, const locus_tensors
     return LOCUS_OK;
 }
 
-static locus_status check_inputs(const locus_tensors *in, locus_error *error)
+locus_status locus_ref_check_inputs(const locus_tensors *in, locus_error *error)
 {
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(in, i);
@@ -103,9 +103,7 @@ static locus_status check_inputs(const locus_tensors *in, locus_error *error)
 
 /* ---- the call ---- */
 
-/* Every tensor that is read by rows, as F64; bias_dense and the masks, which can be
- * large, are read where they are. */
-static locus_tensors widen_all(ref_memory *memory, const locus_tensors *in)
+locus_tensors locus_ref_widen_all(ref_memory *memory, const locus_tensors *in)
 {
     locus_tensors wide;
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
@@ -129,7 +127,7 @@ static locus_status run(const locus_call *call, const locus_tensors *in,
                         const locus_tensors *grad, ref_memory *memory)
 {
     static const locus_tensor absent = {.rank = 0};
-    const locus_tensors wide = widen_all(memory, in);
+    const locus_tensors wide = locus_ref_widen_all(memory, in);
     const locus_tensor wide_dout = locus_ref_widen(memory, dout != NULL ? dout : &absent);
     const locus_tensor *d = dout != NULL ? &wide_dout : NULL;
     if (memory->failed) return LOCUS_ERR_MEMORY;
@@ -151,7 +149,7 @@ locus_status locus_oracle(uint32_t level, const locus_config *config, const locu
                           (unsigned)level);
     locus_call call;
     LOCUS_TRY(locus_call_resolve(&call, level, config, in, error));
-    LOCUS_TRY(check_inputs(in, error));
+    LOCUS_TRY(locus_ref_check_inputs(in, error));
     LOCUS_TRY(check_results(&call, in, results, dout, error));
     if (grad != NULL) LOCUS_TRY(check_gradients(in, grad, error));
 

@@ -4,9 +4,10 @@
 
 /* The oracle, file by file:
  *     oracle.c  the door: checks a call, picks the level
- *     layer.c   projections around attention
+ *     layer.c   the sublayer; project.c: what its attention is given
  *     attend.c  the loop over batch, head and query: softmax, output, their gradients
  *     score.c   one score and its gradient: every place where a position can enter
+ *     explain.c the same scores part by part, for whoever asks
  *
  * m and n are positions: row i of q has position m = query_offset + i, row n of k has
  * position n. delta = m - n. Every real number is a double. */
@@ -40,7 +41,30 @@ double locus_ref_dot(const double *a, const double *b, int64_t count);
 /* to += factor * from; nothing where `to` is NULL: a gradient that nobody asked for. */
 void locus_ref_add(double *to, double factor, const double *from, int64_t count);
 
+/* ---- inputs ---- */
+
+/* LOCUS_OK when every present tensor has data. */
+locus_status locus_ref_check_inputs(const locus_tensors *in, locus_error *error);
+
+/* Every tensor that is read by rows, as F64; bias_dense and the masks, which can be
+ * large, are read where they are. */
+locus_tensors locus_ref_widen_all(ref_memory *memory, const locus_tensors *in);
+
 /* ---- attention ---- */
+
+/* What a score is a sum of. Each part carries its scale; an absent one is 0. */
+enum ref_part {
+    REF_CONTENT,           /* c q_m . k_n, turned where the scheme turns               */
+    REF_CONTENT_POSITION,  /* c q_m . RK[r],  or c q_m . pos_k[n] of a split input     */
+    REF_U_CONTENT,         /* c u . k_n                                                */
+    REF_W_POSITION,        /* c w . RK[r]                                              */
+    REF_POSITION_CONTENT,  /* c RQ[r] . k_n,  or c pos_q[m] . k_n of a split input     */
+    REF_POSITION_POSITION, /* c pos_q[m] . pos_k[n]                                    */
+    REF_BIAS,              /* b_h(m - n)                                               */
+    REF_RESET,             /* cls, which takes the place of the two parts before it    */
+    REF_DENSE,             /* bias_dense(m, n)                                         */
+    REF_PARTS
+};
 
 /* One call at work. Tensors of `in` that score.c and attend.c read by rows are F64 with
  * unit stride on the last axis; `grad` tensors likewise, zeroed by the caller. */
@@ -48,6 +72,8 @@ typedef struct ref_attention {
     const locus_call *call;
     const locus_tensors *in, *grad;
     size_t key_table, query_table, value_table; /* offsets into locus_tensors */
+    int split; /* 1: q, k and pos_q, pos_k are the two parts of an embedded input,
+                  row i of pos_q beside row i of q (locus_ref_split_input)           */
 
     /* By distance, index delta - call->least: what the hooks say, asked once each. */
     int64_t distances;
@@ -76,14 +102,21 @@ locus_status locus_ref_attend(const locus_call *call, const locus_tensors *in,
                               const locus_results *results, const locus_tensor *dout,
                               const locus_tensors *grad, ref_memory *memory);
 
+/* A call about to work: tables by offset, and by distance what the hooks say. Rows of the
+ * head and of the query are the caller's to fill. */
+ref_attention locus_ref_begin(const locus_call *call, const locus_tensors *in,
+                              const locus_tensors *grad, ref_memory *memory);
+
 /* Turn a row of width D at position p; direction -1 turns it back. */
 void locus_ref_turn(const locus_call *call, double *row, int64_t p, int direction);
 
 /* 1 when the query row at work sees key n. */
 int locus_ref_visible(const ref_attention *at, int64_t n);
 
-/* s(m, n), and its gradient: parameter += ds * d s(m, n) / d parameter. */
-double locus_ref_score(const ref_attention *at, int64_t n);
+/* Fill in every part of s(m, n); their sum, the score. */
+double locus_ref_parts(const ref_attention *at, int64_t n, double parts[REF_PARTS]);
+
+/* parameter += ds * d s(m, n) / d parameter. */
 void locus_ref_score_grad(const ref_attention *at, int64_t n, double ds);
 
 /* Row of the table at `offset` that serves distance delta in the head at work, from `in`

@@ -68,12 +68,6 @@ int locus_ref_visible(const ref_attention *at, int64_t n)
     return !locus_present(&in->bias_dense) || pair_value(at, &in->bias_dense, n) != -INFINITY;
 }
 
-/* (a + b) . c, b may be NULL. */
-static double sum_dot(const double *a, const double *b, const double *c, int64_t count)
-{
-    return locus_ref_dot(a, c, count) + (b != NULL ? locus_ref_dot(b, c, count) : 0.0);
-}
-
 /* Which row of `cls` replaces the position part of (m, n); -1: none does. */
 static int cls_row(const ref_attention *at, int64_t m, int64_t n)
 {
@@ -81,46 +75,66 @@ static int cls_row(const ref_attention *at, int64_t m, int64_t n)
     return m == 0 ? 0 : n == 0 ? 1 : -1;
 }
 
-static double position_part(const ref_attention *at, int64_t m, int64_t n)
+static void position_parts(const ref_attention *at, int64_t m, int64_t n, const double *k,
+                           double parts[REF_PARTS])
 {
     const locus_call *call = at->call;
     const locus_tensors *in = at->in;
     const int reset = cls_row(at, m, n);
-    if (reset >= 0) return *(locus_ref_at(&in->cls, reset, 0, 0) + at->h);
-    double part = 0.0;
-    if (locus_present(&in->pos_q))
-        part += call->scale * locus_ref_dot(locus_ref_at(&in->pos_q, at->h, m, 0),
-                                            locus_ref_at(&in->pos_k, at->h, n, 0), call->D);
-    if (at->bias != NULL) part += at->bias[at->h * at->distances + (m - n - call->least)];
-    return part;
+    if (reset >= 0) {
+        parts[REF_RESET] = *(locus_ref_at(&in->cls, reset, 0, 0) + at->h);
+        return;
+    }
+    if (locus_present(&in->pos_q)) {
+        const double *pq = locus_ref_at(&in->pos_q, at->h, at->split ? at->i : m, 0);
+        const double *pk = locus_ref_at(&in->pos_k, at->h, n, 0);
+        parts[REF_POSITION_POSITION] = call->scale * locus_ref_dot(pq, pk, call->D);
+        if (at->split) {
+            parts[REF_CONTENT_POSITION] = call->scale * locus_ref_dot(at->q, pk, call->D);
+            parts[REF_POSITION_CONTENT] = call->scale * locus_ref_dot(pq, k, call->D);
+        }
+    }
+    if (at->bias != NULL) parts[REF_BIAS] = at->bias[at->h * at->distances + (m - n - call->least)];
 }
 
-static double content_part(const ref_attention *at, int64_t delta, const double *k)
+static double content_product(const ref_attention *at, int64_t delta, const double *k)
 {
     const int64_t D = at->call->D;
-    const double *u = locus_ref_at(&at->in->u, at->h, 0, 0);
-    if (at->gain == NULL) return sum_dot(at->q, u, k, D);
+    if (at->gain == NULL) return locus_ref_dot(at->q, k, D);
     const double *gain = at->gain + (delta - at->call->least) * D;
     double sum = 0.0;
     for (int64_t d = 0; d < D; d++) sum += gain[d] * at->q[d] * k[d];
     return sum;
 }
 
-double locus_ref_score(const ref_attention *at, int64_t n)
+static void table_parts(const ref_attention *at, int64_t delta, const double *k,
+                        double parts[REF_PARTS])
 {
-    const locus_call *call = at->call;
     const locus_tensors *in = at->in;
-    const int64_t m = call->query_offset + at->i, delta = m - n, D = call->D;
-    const double *k = at->k + n * D;
+    const int64_t D = at->call->D;
+    const double scale = at->call->scale;
     const double *rk = locus_ref_table_row(at, in, at->key_table, delta);
     const double *rq = locus_ref_table_row(at, in, at->query_table, delta);
+    const double *w = locus_ref_at(&in->w, at->h, 0, 0);
+    if (rk != NULL) parts[REF_CONTENT_POSITION] = scale * locus_ref_dot(at->q, rk, D);
+    if (rk != NULL && w != NULL) parts[REF_W_POSITION] = scale * locus_ref_dot(w, rk, D);
+    if (rq != NULL) parts[REF_POSITION_CONTENT] = scale * locus_ref_dot(rq, k, D);
+}
 
-    double products = content_part(at, delta, k);
-    if (rk != NULL) products += sum_dot(at->q, locus_ref_at(&in->w, at->h, 0, 0), rk, D);
-    if (rq != NULL) products += locus_ref_dot(rq, k, D);
-
-    double score = call->scale * products + position_part(at, m, n);
-    if (locus_present(&in->bias_dense)) score += pair_value(at, &in->bias_dense, n);
+double locus_ref_parts(const ref_attention *at, int64_t n, double parts[REF_PARTS])
+{
+    const locus_call *call = at->call;
+    const int64_t m = call->query_offset + at->i, D = call->D;
+    const double *k = at->k + n * D, *u = locus_ref_at(&at->in->u, at->h, 0, 0);
+    double score = 0.0;
+    for (int part = 0; part < REF_PARTS; part++) parts[part] = 0.0;
+    parts[REF_CONTENT] = call->scale * content_product(at, m - n, k);
+    if (u != NULL) parts[REF_U_CONTENT] = call->scale * locus_ref_dot(u, k, D);
+    table_parts(at, m - n, k, parts);
+    position_parts(at, m, n, k, parts);
+    if (locus_present(&at->in->bias_dense))
+        parts[REF_DENSE] = pair_value(at, &at->in->bias_dense, n);
+    for (int part = 0; part < REF_PARTS; part++) score += parts[part];
     return score;
 }
 

@@ -5,7 +5,6 @@
  * with one and with two threads to the tolerances of manifest.json. The wanted tensors are
  * read and compared here, without help from the library's own comparison, which must agree. */
 
-#include <dirent.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -22,38 +21,6 @@
 
 static const double oracle_tolerance = 1e-9;
 static const double result_tolerance = 5e-6, gradient_tolerance = 2e-5;
-
-/* ---- manifest.json: the few cases whose logits are too large for the usual tolerance ---- */
-
-enum { MANIFEST_BYTES = 1 << 16 };
-static char manifest[MANIFEST_BYTES];
-
-static int read_manifest(void)
-{
-    char path[GOLDEN_PATH];
-    snprintf(path, sizeof path, "%s/manifest.json", golden_folder());
-    FILE *file = fopen(path, "rb");
-    if (file == NULL) return 0;
-    const size_t bytes = fread(manifest, 1, MANIFEST_BYTES - 1, file);
-    fclose(file);
-    return bytes > 0 && bytes < MANIFEST_BYTES - 1 && strstr(manifest, "tolerance") != NULL;
-}
-
-/* The number after "out", "lse" or "grad" of case `name`, else `usual`. */
-static double tolerance_of(const char *name, const char *result, double usual)
-{
-    char key[GOLDEN_PATH];
-    snprintf(key, sizeof key, "\"%s\"", name);
-    const char *at = strstr(manifest, key);
-    if (at == NULL) return usual;
-    const char *end = strchr(at, '}');
-    const char *kind = strncmp(result, "grad.", 5) == 0 ? "\"grad\""
-                       : result[0] == 'o'               ? "\"out\""
-                                                        : "\"lse\"";
-    at = strstr(at, kind);
-    if (at == NULL || end == NULL || at > end) return usual;
-    return strtod(at + strlen(kind) + strspn(at + strlen(kind), " :"), NULL);
-}
 
 /* ---- the wanted tensors of one file ---- */
 
@@ -125,7 +92,7 @@ static void check_run(locus_case *loaded, const locus_file *file, const char *na
         const int is_gradient = strncmp(result, "grad.", 5) == 0;
         const double usual = is_gradient ? gradient_tolerance : result_tolerance;
         check_result(loaded, file, i,
-                     options->oracle ? oracle_tolerance : tolerance_of(name, result, usual));
+                     options->oracle ? oracle_tolerance : golden_tolerance(name, result, usual));
     }
 }
 
@@ -161,40 +128,15 @@ static void check_case(const char *scheme, const char *entry)
 
 /* ---- all of them ---- */
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-enum { MOST_FILES = 1024 };
-
-/* Names of the safetensors files in one folder, sorted; the caller frees each. */
-static size_t list_folder(const char *scheme, char **names)
-{
-    char path[GOLDEN_PATH];
-    size_t count = 0;
-    snprintf(path, sizeof path, "%s/%s", golden_folder(), scheme);
-    DIR *folder = opendir(path);
-    for (const struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
-        const size_t length = strlen(entry->d_name), tail = strlen(".safetensors");
-        if (length <= tail || strcmp(entry->d_name + length - tail, ".safetensors") != 0) continue;
-        if (count < MOST_FILES && (names[count] = malloc(length + 1)) != NULL)
-            memcpy(names[count++], entry->d_name, length + 1);
-    }
-    if (folder != NULL) closedir(folder);
-    qsort(names, count, sizeof *names, by_name);
-    return count;
-}
-
 int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
-    static char *names[MOST_FILES];
-    const int has_manifest = read_manifest();
+    static char *names[GOLDEN_FILES];
+    const int has_manifest = golden_read_manifest();
     if (check_begin("golden/list/manifest")) CHECK(has_manifest, "no manifest.json that fits");
     for (size_t s = 0; locus_scheme_at(s) != NULL; s++) {
         const char *scheme = locus_scheme_at(s)->name;
-        const size_t count = list_folder(scheme, names);
+        const size_t count = golden_list(scheme, names);
         if (check_begin("golden/list/%s", scheme))
             CHECK(count > 0, "no golden case in %s/%s", golden_folder(), scheme);
         for (size_t i = 0; i < count; i++) {

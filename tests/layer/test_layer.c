@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "layer/specs.h"
 #include "support/allocator.h"
 #include "support/check.h"
 #include "support/compare.h"
@@ -16,144 +17,10 @@
 
 enum { GUARD = 64 };
 
-static const test_spec specs[] = {
-    {.scheme = "none", .B = 2, .H = 3, .Tq = 9, .Tk = 9, .D = 4, .E = 10, .with = "key_mask"},
-    {.scheme = "none",
-     .B = 2,
-     .H = 2,
-     .Tq = 5,
-     .Tk = 12,
-     .D = 7,
-     .E = 9,
-     .settings = "causal=1 dropout=0.25 dropout_seed=18446744073709551615",
-     .with = "mask:1H bias_dense:B1",
-     .without = "w_o b_o b_k"},
-    {.scheme = "none",
-     .B = 1,
-     .H = 2,
-     .Tq = 70,
-     .Tk = 140,
-     .D = 33,
-     .E = 65,
-     .settings = "causal=1"},
-    {.scheme = "shaw",
-     .B = 2,
-     .H = 2,
-     .Tq = 8,
-     .Tk = 11,
-     .D = 5,
-     .E = 6,
-     .settings = "clip_left=3 clip_right=2"},
-    {.scheme = "relative_key", .B = 2, .H = 2, .Tq = 8, .Tk = 11, .D = 5, .E = 6},
-    {.scheme = "relative_key_query", .B = 1, .H = 3, .Tq = 8, .Tk = 8, .D = 5, .E = 6},
-    {.scheme = "transformer_xl",
-     .B = 2,
-     .H = 2,
-     .Tq = 8,
-     .Tk = 13,
-     .D = 5,
-     .E = 7,
-     .settings = "table=half causal=1"},
-    {.scheme = "transformer_xl",
-     .B = 1,
-     .H = 2,
-     .Tq = 9,
-     .Tk = 9,
-     .D = 4,
-     .E = 6,
-     .settings = "table=paper clamp=4 window_left=6"},
-    {.scheme = "t5",
-     .B = 2,
-     .H = 2,
-     .Tq = 9,
-     .Tk = 14,
-     .D = 4,
-     .E = 6,
-     .settings = "buckets=8 max_distance=11"},
-    {.scheme = "tupe",
-     .B = 2,
-     .H = 2,
-     .Tq = 9,
-     .Tk = 9,
-     .D = 4,
-     .E = 6,
-     .settings = "buckets=8 max_distance=11"},
-    {.scheme = "tupe",
-     .B = 2,
-     .H = 2,
-     .Tq = 6,
-     .Tk = 9,
-     .D = 4,
-     .E = 6,
-     .without = "bias cls b_pq"},
-    {.scheme = "deberta",
-     .B = 2,
-     .H = 2,
-     .Tq = 9,
-     .Tk = 9,
-     .D = 4,
-     .E = 6,
-     .settings = "span=8 buckets=8 max_distance=16",
-     .without = "w_rk b_rk w_rq b_rq"},
-    {.scheme = "deberta",
-     .B = 1,
-     .H = 2,
-     .Tq = 9,
-     .Tk = 12,
-     .D = 4,
-     .E = 6,
-     .settings = "span=5",
-     .without = "w_rk b_rk b_rq b_q"},
-    {.scheme = "deberta",
-     .B = 1,
-     .H = 2,
-     .Tq = 9,
-     .Tk = 9,
-     .D = 4,
-     .E = 6,
-     .settings = "span=5 c2p=0",
-     .without = "w_rk b_rk"},
-    {.scheme = "alibi", .B = 2, .H = 3, .Tq = 7, .Tk = 9, .D = 4, .E = 6},
-    {.scheme = "kerple", .B = 2, .H = 3, .Tq = 7, .Tk = 9, .D = 4, .E = 6, .settings = "form=log"},
-    {.scheme = "rope", .B = 2, .H = 2, .Tq = 7, .Tk = 9, .D = 6, .E = 6, .settings = "width=4"},
-    {.scheme = "xpos", .B = 2, .H = 2, .Tq = 7, .Tk = 9, .D = 6, .E = 6},
-    {.scheme = "sinusoidal",
-     .B = 2,
-     .H = 2,
-     .Tq = 7,
-     .Tk = 7,
-     .D = 6,
-     .E = 7,
-     .settings = "table=t2t first_position=2 x_scale=2.5"},
-    {.scheme = "learned", .B = 3, .H = 2, .Tq = 7, .Tk = 7, .D = 6, .E = 7},
-    {.scheme = "learned", .B = 3, .H = 2, .Tq = 7, .Tk = 7, .D = 6, .E = 7, .without = "w_o b_o"},
-    /* nothing to see, nobody to see it */
-    {.scheme = "none", .B = 2, .H = 2, .Tq = 0, .Tk = 4, .D = 3, .E = 5},
-    {.scheme = "transformer_xl",
-     .B = 2,
-     .H = 2,
-     .Tq = 0,
-     .Tk = 0,
-     .D = 3,
-     .E = 5,
-     .settings = "table=half"},
-    {.scheme = "tupe", .B = 0, .H = 2, .Tq = 3, .Tk = 3, .D = 3, .E = 5, .without = "bias"},
-    {.scheme = "none", .B = 1, .H = 1, .Tq = 1, .Tk = 1, .D = 1, .E = 1},
-};
-enum { SPECS = sizeof specs / sizeof *specs };
-
-static test_problem *problem_at(size_t i)
-{
-    test_spec spec = specs[i];
-    spec.level = LOCUS_LAYER;
-    spec.seed = i + 1;
-    return test_problem_new(&spec);
-}
-
 /* A case of spec i. */
 static int begin(const char *what, size_t i)
 {
-    const test_spec *s = &specs[i];
+    const test_spec *s = &layer_specs[i];
     return check_begin("layer/%s/%s-%d", what, s->scheme, (int)i);
 }
 
@@ -240,7 +107,7 @@ static void expect_close(const char *name, const locus_tensor *got, const locus_
 static void test_oracle(size_t i)
 {
     if (!begin("oracle", i)) return;
-    test_problem *p = problem_at(i);
+    test_problem *p = layer_problem(i);
     locus_error error = {""};
     CHECK(test_problem_run(p, TEST_ORACLE, 1, &error) == LOCUS_OK, "oracle: %s", error.text);
     CHECK(test_problem_run(p, TEST_FLOAT, 1, &error) == LOCUS_OK, "layer: %s", error.text);
@@ -266,7 +133,7 @@ static void test_threads(size_t i)
 {
     static const uint32_t threads[] = {2, 3, 7};
     if (!begin("threads", i)) return;
-    test_problem *one = problem_at(i), *many = problem_at(i);
+    test_problem *one = layer_problem(i), *many = layer_problem(i);
     locus_error error = {""};
     CHECK(test_problem_run(one, TEST_FLOAT, 1, &error) == LOCUS_OK, "layer: %s", error.text);
     for (size_t t = 0; t < 3; t++) {
@@ -297,10 +164,10 @@ static locus_tensor entry(const locus_tensor *t, int64_t b)
 /* The last entry of the batch alone gives the same bits as among the others. */
 static void test_batch(size_t i)
 {
-    if (specs[i].B < 2 || specs[i].with != NULL || specs[i].Tk == 0) return;
+    if (layer_specs[i].B < 2 || layer_specs[i].with != NULL || layer_specs[i].Tk == 0) return;
     if (!begin("batch", i)) return;
-    test_problem *all = problem_at(i), *alone = problem_at(i);
-    const int64_t last = specs[i].B - 1;
+    test_problem *all = layer_problem(i), *alone = layer_problem(i);
+    const int64_t last = layer_specs[i].B - 1;
     bench b;
     locus_error error = {""};
     CHECK(test_problem_run(all, TEST_FLOAT, 1, &error) == LOCUS_OK, "layer: %s", error.text);
@@ -327,7 +194,7 @@ static void test_batch(size_t i)
 static void test_chosen(size_t i)
 {
     if (!begin("chosen", i)) return;
-    test_problem *all = problem_at(i), *one = problem_at(i);
+    test_problem *all = layer_problem(i), *one = layer_problem(i);
     locus_error error = {""};
     bench b;
     CHECK(test_problem_run(all, TEST_FLOAT, 1, &error) == LOCUS_OK, "layer: %s", error.text);
@@ -352,7 +219,7 @@ static void test_chosen(size_t i)
 static void test_adding(size_t i)
 {
     if (!begin("adding", i)) return;
-    test_problem *p = problem_at(i), *added = problem_at(i);
+    test_problem *p = layer_problem(i), *added = layer_problem(i);
     locus_error error = {""};
     bench b;
     CHECK(test_problem_run(p, TEST_FLOAT, 1, &error) == LOCUS_OK, "layer: %s", error.text);
@@ -425,7 +292,7 @@ static int gaps_hold(const wide_copy *w)
 static void test_strides(size_t i)
 {
     if (!begin("strides", i)) return;
-    test_problem *dense = problem_at(i), *p = problem_at(i);
+    test_problem *dense = layer_problem(i), *p = layer_problem(i);
     locus_error error = {""};
     wide_copy in[LOCUS_TENSOR_COUNT] = {{.floats = 0}}, grad[LOCUS_TENSOR_COUNT] = {{.floats = 0}};
     bench b;
@@ -471,7 +338,7 @@ void test_layer_manners(void);
 int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
-    for (size_t i = 0; i < SPECS; i++) {
+    for (size_t i = 0; i < LAYER_SPECS; i++) {
         test_oracle(i);
         test_threads(i);
         test_batch(i);

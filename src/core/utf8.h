@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef LOCUS_IO_UTF8_H
-#define LOCUS_IO_UTF8_H
+#ifndef LOCUS_CORE_UTF8_H
+#define LOCUS_CORE_UTF8_H
 
 /* Well-formed UTF-8 (RFC 3629: no overlong forms, no surrogates, at most U+10FFFF),
  * one byte at a time, because a sequence may cross the end of a read window. */

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* locus explain: a score as the sum of its terms. */
+#include <stddef.h>
+#include <string.h>
+
+#include "commands.h"
+#include "explain.h"
+#include "text.h"
+
+/* ---- the three views ---- */
+
+static int show_row(const explain_call *call, const explain_row *row)
+{
+    const explain_values *v = call->values;
+    if (v->output != NULL) {
+        const int exit_code = explain_draw_row(call, row);
+        if (exit_code != CLI_DONE) return exit_code;
+    }
+    if (v->json)
+        explain_json_row(call, row);
+    else if (v->csv)
+        explain_csv_row(call, row);
+    else if (v->key != EXPLAIN_NONE)
+        explain_print_pair(call, row);
+    else
+        explain_print_row(call, row);
+    return CLI_DONE;
+}
+
+static int show_summary(const explain_call *call, const explain_summary *summary)
+{
+    const explain_values *v = call->values;
+    if (v->output != NULL) {
+        const int exit_code = explain_draw_summary(call, summary);
+        if (exit_code != CLI_DONE) return exit_code;
+    }
+    if (v->json)
+        explain_json_summary(call, summary);
+    else if (v->csv)
+        explain_csv_summary(call, summary);
+    else
+        explain_print_summary(call, summary);
+    return CLI_DONE;
+}
+
+static int explain_query(const explain_call *call)
+{
+    const explain_values *v = call->values;
+    const int one = v->key != EXPLAIN_NONE;
+    explain_row row;
+    locus_error error = {""};
+    const locus_status status =
+        explain_row_new(&row, call, v->query, one ? v->key : 0, one ? 1 : call->info.keys, &error);
+    if (status != LOCUS_OK) return cli_report("explain", status, v->path, &error);
+    const int exit_code = show_row(call, &row);
+    explain_row_free(&row);
+    return exit_code;
+}
+
+static int explain_all(const explain_call *call)
+{
+    explain_summary summary;
+    locus_error error = {""};
+    const locus_status status = explain_summary_new(&summary, call, &error);
+    if (status != LOCUS_OK) return cli_report("explain", status, call->values->path, &error);
+    const int exit_code = show_summary(call, &summary);
+    explain_summary_free(&summary);
+    return exit_code;
+}
+
+/* ---- the command ---- */
+
+static const char *contradiction(const explain_values *v)
+{
+    if (v->path == NULL && v->scheme == NULL) return "give a CASE, or --scheme with --tokens";
+    if (v->path != NULL && (v->scheme != NULL || v->tokens != NULL || v->length != EXPLAIN_NONE ||
+                            v->causal || v->options.count > 0))
+        return "a CASE brings its scheme, options and tensors: --scheme, --tokens, --length, "
+               "--option and --causal are for calls without one";
+    if (v->path == NULL && (v->tokens != NULL) == (v->length != EXPLAIN_NONE))
+        return "--scheme needs one of --tokens and --length";
+    if (v->json && v->csv) return "--json and --csv exclude each other";
+    if (v->key != EXPLAIN_NONE && v->query == EXPLAIN_NONE) return "--key needs a --query";
+    const char *ending = v->output != NULL ? strrchr(v->output, '.') : ".svg";
+    if (ending == NULL || strcmp(ending, ".svg") != 0)
+        return "--output: expected a name that ends in .svg";
+    return NULL;
+}
+
+static int explain_run(int argc, char **argv)
+{
+    explain_values values = {.length = EXPLAIN_NONE,
+                             .seed = 2017,
+                             .batch = EXPLAIN_NONE,
+                             .head = EXPLAIN_NONE,
+                             .query = EXPLAIN_NONE,
+                             .key = EXPLAIN_NONE};
+    explain_call call;
+    int exit_code = CLI_DONE;
+    if (!cli_parse(&cmd_explain, argc, argv, &values, &exit_code)) return exit_code;
+    const char *wrong = contradiction(&values);
+    if (wrong != NULL) return cli_complain("explain", CLI_USAGE, "%s", wrong);
+    exit_code = explain_open(&call, &values);
+    if (exit_code != CLI_DONE) return exit_code;
+    exit_code = values.query != EXPLAIN_NONE ? explain_query(&call) : explain_all(&call);
+    explain_close(&call);
+    return exit_code;
+}
+
+static const cli_example explain_examples[] = {
+    {"locus explain --scheme t5 --tokens \"the cat sat on the mat\"",
+     "how much each term contributes, by distance; seeded weights"},
+    {"locus explain --scheme transformer_xl --tokens \"the cat sat\" --query 2",
+     "one query: every key, term by term"},
+    {"locus explain --scheme deberta --tokens \"the cat sat\" --query 2 --key 0",
+     "one score as an equation"},
+    {"locus explain case.safetensors --head 1 -o terms.svg", "heatmaps of a case's terms"},
+    {"locus explain case.safetensors --query 5 --json", "one query for a program"},
+    {NULL, NULL},
+};
+
+/* clang-format off */
+#define FIELD(name) .offset = offsetof(explain_values, name)
+#define INDEX(name) .kind = CLI_INTEGER, .maximum = EXPLAIN_NONE - 1, FIELD(name)
+static const cli_option explain_options[] = {
+    {.name = "query", .letter = 'q', .argument = "M", .help = "query row M, with all its keys",
+     INDEX(query)},
+    {.name = "key", .letter = 'k', .argument = "N", .help = "this key alone", INDEX(key)},
+    {.name = "head", .argument = "H", .help = "attention head (0)", INDEX(head)},
+    {.name = "batch", .argument = "B", .help = "entry of the batch (0)", INDEX(batch)},
+    {.name = "scheme", .letter = 's', .argument = "NAME",
+     .help = "without a CASE: this scheme, with 4 heads of 16 and seeded weights",
+     .kind = CLI_SCHEME, FIELD(scheme)},
+    {.name = "tokens", .letter = 't', .argument = "TEXT",
+     .help = "words with blanks between; equal words get equal rows", .kind = CLI_LIST,
+     FIELD(tokens)},
+    {.name = "length", .letter = 'n', .argument = "N", .help = "instead: N tokens without names",
+     .kind = CLI_INTEGER, .minimum = 1, .maximum = EXPLAIN_TOKENS, FIELD(length)},
+    {.name = "option", .argument = "NAME=VALUE",
+     .help = "of the scheme (\"locus schemes NAME\"); may be repeated", .kind = CLI_PAIRS,
+     FIELD(options)},
+    {.name = "causal", .help = "queries do not see later keys", .kind = CLI_FLAG, FIELD(causal)},
+    {.name = "seed", .argument = "S", .help = "of the weights (2017)", .kind = CLI_INTEGER,
+     .maximum = UINT32_MAX, FIELD(seed)},
+    {.name = "output", .letter = 'o', .argument = "FILE.svg",
+     .help = "also write a picture: stacked bars of a query, heatmaps of all pairs",
+     .kind = CLI_OUTPUT, FIELD(output)},
+    {.name = "json", .help = "print JSON", .kind = CLI_FLAG, FIELD(json)},
+    {.name = "csv", .help = "print CSV", .kind = CLI_FLAG, FIELD(csv)},
+    {.name = NULL},
+};
+/* clang-format on */
+
+const cli_command cmd_explain = {
+    .name = "explain",
+    .summary = "a score split into its terms",
+    .description =
+        "Splits the scores of an attention call into the terms they are sums of: content, "
+        "content-position, position-content, position-position, bias, Transformer-XL's u.k and "
+        "w.r; a rotation is one term, and a layer that adds positions to its input has the four "
+        "of (Wq x_m + Wq p_m) . (Wk x_n + Wk p_n). Every term carries its scale, so they add up to "
+        "the logit. In double precision, for one head. The call is that of a case file, or made up "
+        "from a scheme, tokens and a seed. Without --query all pairs are summarised, in bounded "
+        "memory.",
+    .usage = "CASE | --scheme NAME --tokens TEXT [options]",
+    .examples = explain_examples,
+    .options = explain_options,
+    .operand = {.name = "CASE",
+                .help = "a case file (docs/formats.md)",
+                .kind = CLI_INPUT,
+                .offset = offsetof(explain_values, path)},
+    .run = explain_run,
+};

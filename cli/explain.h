@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_EXPLAIN_H
+#define CLI_EXPLAIN_H
+
+/* locus explain, file by file:
+ *     cmd_explain.c      options, and which of the three views is meant
+ *     explain_call.c     the call: a case file, or seeded weights and tokens
+ *     explain_view.c     its numbers: the pairs of one query
+ *     explain_summary.c  or of all, summed up
+ *     explain_print.c    the views as tables
+ *     explain_data.c     the views as JSON and CSV
+ *     explain_figure.c   the views as pictures */
+
+#include "cli.h"
+#include "problem.h"
+
+enum {
+    EXPLAIN_TOKENS = 16384, /* at most: all pairs are looked at, 2.7e8 of them        */
+    EXPLAIN_TERMS = 16,     /* more than any score has                                */
+    EXPLAIN_CELLS = 96,     /* rows and columns of a heatmap at most                  */
+};
+#define EXPLAIN_NONE UINT32_MAX /* a number that was not given */
+
+typedef struct explain_values {
+    const char *path; /* a case, or: */
+    const char *scheme, *tokens;
+    uint32_t length, seed;
+    cli_pairs options;
+    int causal;
+    uint32_t batch, head, query, key;
+    const char *output;
+    int json, csv;
+} explain_values;
+
+/* ---- the call ---- */
+
+typedef struct explain_call {
+    const explain_values *values;
+    locus_case *loaded; /* the one or  */
+    problem problem;    /* the other   */
+    uint32_t level;
+    const locus_config *config;
+    const locus_tensors *in;
+    char *text;          /* the tokens, each with its NUL               */
+    const char **tokens; /* [keys]; NULL: rows have numbers, no words   */
+    uint32_t *words;
+    locus_explainer *explainer;
+    locus_explainer_info info;
+    const locus_explainer_term *terms[EXPLAIN_TERMS];
+} explain_call;
+
+/* An exit code; on failure there is nothing to close. */
+int explain_open(explain_call *call, const explain_values *values);
+void explain_close(explain_call *call);
+
+/* ---- numbers ---- */
+
+/* The batch entry and head that are meant, and no pairs yet. */
+locus_explain_block explain_block_of(const explain_call *call);
+
+/* Query row `query` and some of its keys. */
+typedef struct explain_row {
+    int64_t query, first, keys; /* keys [first, first + keys)  */
+    double lse;
+    double *terms;    /* [terms][keys]  */
+    double *score;    /* [keys]         */
+    double *weight;   /* [keys]         */
+    uint8_t *visible; /* [keys]         */
+} explain_row;
+
+LOCUS_MUST_CHECK locus_status explain_row_new(explain_row *row, const explain_call *call,
+                                              int64_t query, int64_t first, int64_t keys,
+                                              locus_error *error);
+void explain_row_free(explain_row *row);
+
+/* Every query and key of one head, streamed by strips of rows. Sums are kept for the terms, then the
+ * score (index info.terms), then the weight (info.terms + 1). */
+typedef struct explain_summary {
+    size_t kinds;  /* terms + 2                                                          */
+    int64_t pairs; /* that are visible                                                   */
+    double mean[EXPLAIN_TERMS], mean_abs[EXPLAIN_TERMS]; /* of each kind                 */
+    double share[EXPLAIN_TERMS]; /* of each term in what the score varies by along the keys
+                                    of a row: sum cov(term, score) / sum var(score)      */
+    int64_t least, distances;    /* m - n from `least` on                                */
+    int64_t *count;              /* [distances]         visible pairs                    */
+    double *by_distance;         /* [kinds][distances]  means; NaN where there is no pair */
+    int64_t rows, columns;       /* of the heatmaps, at most EXPLAIN_CELLS each          */
+    int64_t *cell_count;         /* [rows][columns]                                      */
+    double *cells;               /* [kinds][rows][columns]  means; NaN: no visible pair  */
+} explain_summary;
+
+LOCUS_MUST_CHECK locus_status explain_summary_new(explain_summary *summary,
+                                                  const explain_call *call, locus_error *error);
+void explain_summary_free(explain_summary *summary);
+
+/* ---- how they are shown ---- */
+
+void explain_print_pair(const explain_call *call, const explain_row *row);
+void explain_print_row(const explain_call *call, const explain_row *row);
+void explain_print_summary(const explain_call *call, const explain_summary *summary);
+
+void explain_json_row(const explain_call *call, const explain_row *row);
+void explain_json_summary(const explain_call *call, const explain_summary *summary);
+void explain_csv_row(const explain_call *call, const explain_row *row);
+void explain_csv_summary(const explain_call *call, const explain_summary *summary);
+
+/* Into values->output; exit codes. */
+int explain_draw_row(const explain_call *call, const explain_row *row);
+int explain_draw_summary(const explain_call *call, const explain_summary *summary);
+
+#endif

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* locus explain: views as pictures. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain.h"
+
+enum { MOST_BARS = 64, CAPTION = 256 }; /* beyond them bars become curves */
+
+static int write_figure(const explain_call *call, const locus_figure *figure)
+{
+    const char *path = call->values->output;
+    locus_text svg = {.data = NULL};
+    locus_error error = {""};
+    const locus_status status = locus_figure_render(figure, LOCUS_FORMAT_SVG, NULL, &svg, &error);
+    if (status != LOCUS_OK) return cli_report("explain", status, path, &error);
+    cli_output output;
+    cli_output_begin(&output, path);
+    if (output.file != NULL) fwrite(svg.data, 1, svg.length, output.file);
+    locus_text_free(&svg);
+    return cli_output_finish(&output, "explain");
+}
+
+static char *caption_of(const explain_call *call, char *caption)
+{
+    const explain_values *v = call->values;
+    const locus_explain_block block = explain_block_of(call);
+    const int used =
+        snprintf(caption, CAPTION, "batch %" PRId64 ", head %" PRId64 " of %" PRId64 ", c = %.6g",
+                 block.batch, block.head, call->info.heads, call->info.scale);
+    if (v->path == NULL)
+        snprintf(caption + used, CAPTION - (size_t)used, ", weights of seed %u", (unsigned)v->seed);
+    return caption;
+}
+
+/* ---- one query, or one pair ---- */
+
+/* Hidden keys are gaps. */
+static double *shown_terms(const explain_call *call, const explain_row *row)
+{
+    const int64_t count = (int64_t)call->info.terms * row->keys;
+    double *shown = malloc((size_t)(count + row->keys) * sizeof *shown);
+    for (int64_t at = 0; shown != NULL && at < count + row->keys; at++) {
+        const double value = at < count ? row->terms[at] : row->weight[at - count];
+        shown[at] = row->visible[at % row->keys] ? value : NAN;
+    }
+    return shown;
+}
+
+int explain_draw_row(const explain_call *call, const explain_row *row)
+{
+    char title[128], caption[CAPTION];
+    const int many = row->keys > MOST_BARS;
+    const locus_axis keys = {.label = "key n",
+                             .names =
+                                 call->tokens != NULL && !many ? call->tokens + row->first : NULL,
+                             .first = (double)row->first};
+    locus_series series[EXPLAIN_TERMS], weight = {.name = "weight"};
+    double *shown = shown_terms(call, row);
+    if (shown == NULL) return cli_complain("explain", CLI_RESOURCES, "out of memory");
+    for (size_t t = 0; t < call->info.terms; t++)
+        series[t] = (locus_series){.name = call->terms[t]->name,
+                                   .y = shown + (int64_t)t * row->keys,
+                                   .count = (size_t)row->keys};
+    weight.y = shown + (int64_t)call->info.terms * row->keys;
+    weight.count = (size_t)row->keys;
+    const locus_panel panels[] = {
+        {.kind = many ? LOCUS_PANEL_LINES : LOCUS_PANEL_STACK,
+         .title = "terms of the score",
+         .x = keys,
+         .y = {.label = "logit"},
+         .series = series,
+         .series_count = call->info.terms},
+        {.kind = many ? LOCUS_PANEL_LINES : LOCUS_PANEL_BARS,
+         .title = "attention",
+         .x = keys,
+         .y = {.label = "weight"},
+         .series = &weight,
+         .series_count = 1},
+    };
+    snprintf(title, sizeof title, "%s: query %" PRId64 "%s%.40s", call->config->scheme, row->query,
+             call->tokens != NULL ? ", " : "",
+             call->tokens != NULL ? call->tokens[row->query] : "");
+    const locus_figure figure = {
+        .title = title,
+        .description = "For each key, the terms that add up to its score, and below the "
+                       "attention weight that the score gets. Keys that the query "
+                       "does not see are left out.",
+        .caption = caption_of(call, caption),
+        .panels = panels,
+        .panel_count = 2,
+        .columns = 1};
+    const int exit_code = write_figure(call, &figure);
+    free(shown);
+    return exit_code;
+}
+
+/* ---- all pairs ---- */
+
+/* The largest finite |value| of a stretch of kinds: one scale for all of them, so that what
+ * looks strong is strong. */
+static double largest_cell(const explain_summary *s, size_t first, size_t kinds)
+{
+    const int64_t cells = s->rows * s->columns;
+    double largest = 0.0;
+    for (int64_t at = (int64_t)first * cells; at < (int64_t)(first + kinds) * cells; at++)
+        if (isfinite(s->cells[at])) largest = fmax(largest, fabs(s->cells[at]));
+    return largest;
+}
+
+static locus_panel heatmap(const explain_call *call, const explain_summary *s, size_t kind,
+                           double low, double high)
+{
+    const locus_explainer_info *info = &call->info;
+    const int small = info->queries == s->rows && info->keys == s->columns &&
+                      s->columns <= MOST_BARS && info->queries == info->keys;
+    const char *const *names = small ? call->tokens : NULL;
+    const locus_panel panel = {
+        .kind = LOCUS_PANEL_HEATMAP,
+        .title = kind < info->terms    ? call->terms[kind]->name
+                 : kind == info->terms ? "score"
+                                       : "weight",
+        .note = kind < info->terms    ? call->terms[kind]->formula
+                : kind == info->terms ? "the sum of the terms"
+                                      : "softmax of the scores",
+        .x = {.label = "key n", .names = names, .step = (double)info->keys / (double)s->columns},
+        .y = {.label = "query m",
+              .names = names,
+              .first = (double)info->query_offset,
+              .step = (double)info->queries / (double)s->rows},
+        .values = s->cells + (int64_t)kind * s->rows * s->columns,
+        .rows = (size_t)s->rows,
+        .columns = (size_t)s->columns,
+        .colours = low < 0.0 ? LOCUS_COLOURS_DIVERGING : LOCUS_COLOURS_SEQUENTIAL,
+        .low = low,
+        .high = high,
+        .cells = LOCUS_CELLS_NEVER,
+    };
+    return panel;
+}
+
+int explain_draw_summary(const explain_call *call, const explain_summary *s)
+{
+    locus_panel panels[EXPLAIN_TERMS];
+    char title[128], caption[CAPTION];
+    const double most = largest_cell(s, 0, s->kinds - 1);
+    const size_t weight = s->kinds - 1;
+    for (size_t kind = 0; kind < weight; kind++) panels[kind] = heatmap(call, s, kind, -most, most);
+    panels[weight] = heatmap(call, s, weight, 0.0, largest_cell(s, weight, 1));
+    snprintf(title, sizeof title, "%s: the terms of the score", call->config->scheme);
+    const locus_figure figure = {
+        .title = title,
+        .description = "Heatmaps over queries and keys: one for each term of the score, then the "
+                       "score, then the attention weights.",
+        .caption = caption_of(call, caption),
+        .panels = panels,
+        .panel_count = s->kinds,
+    };
+    return write_figure(call, &figure);
+}

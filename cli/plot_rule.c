@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What becomes of m - n: the distance after clipping, and the table row that serves it. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "plot.h"
+
+/* The rows of a range of distances; -1: none. */
+typedef struct rule {
+    int64_t first;
+    size_t count;
+    int64_t *rows, *bias_rows;
+} rule;
+
+static void free_rule(rule *r)
+{
+    free(r->rows);
+    free(r->bias_rows);
+}
+
+/* On failure there is nothing to free. */
+static int take_rule(rule *r, const plot_call *call, int64_t first, int64_t last)
+{
+    locus_error error = {""};
+    *r = (rule){.first = first, .count = (size_t)(last - first + 1)};
+    r->rows = malloc(r->count * sizeof *r->rows);
+    r->bias_rows = malloc(r->count * sizeof *r->bias_rows);
+    int exit_code = CLI_DONE;
+    if (r->rows == NULL || r->bias_rows == NULL) {
+        exit_code = cli_complain("plot", CLI_RESOURCES, "out of memory");
+    } else {
+        const locus_status status = locus_call_rows(call->level, call->config, call->in, first,
+                                                    r->count, r->rows, r->bias_rows, &error);
+        if (status != LOCUS_OK) exit_code = plot_fail(call->values, status, &error);
+    }
+    if (exit_code != CLI_DONE) free_rule(r);
+    return exit_code;
+}
+
+static int hidden(const plot_call *call, int64_t delta)
+{
+    const locus_config *c = call->config;
+    return (c->causal && delta < 0) || (c->window_left >= 0 && delta > c->window_left) ||
+           (c->window_right >= 0 && -delta > c->window_right);
+}
+
+/* A map of a function of the distance, given over the range of `r`; NaN where it is -1. */
+static double *spread(picture *p, const plot_call *call, const rule *r, const double *values)
+{
+    const int64_t keys = call->info.keys;
+    double *map = picture_numbers(p, (size_t)(call->info.queries * keys));
+    for (int64_t i = 0; map != NULL && i < call->info.queries; i++)
+        for (int64_t n = 0; n < keys; n++) {
+            const int64_t delta = call->info.query_offset + i - n;
+            map[i * keys + n] = hidden(call, delta) ? NAN : values[delta - r->first];
+        }
+    return map;
+}
+
+static int64_t least_distance(const plot_call *call)
+{
+    return call->info.query_offset - (call->info.keys - 1);
+}
+static int64_t most_distance(const plot_call *call)
+{
+    return call->info.query_offset + call->info.queries - 1;
+}
+
+static double *as_numbers(picture *p, const int64_t *rows, size_t count)
+{
+    double *numbers = picture_numbers(p, count);
+    for (size_t i = 0; numbers != NULL && i < count; i++)
+        numbers[i] = rows[i] < 0 ? NAN : (double)rows[i];
+    return numbers;
+}
+
+/* ---- distance ---- */
+
+static int is_relative(const locus_scheme_info *scheme)
+{
+    return (scheme->traits & LOCUS_TRAIT_RELATIVE) != 0 || plot_has_tensor(scheme, "bias");
+}
+
+/* m - n as the tables see it: how many rows it is from the row of distance 0, with its sign. */
+static double table_distance(const int64_t *rows, const rule *r, int64_t delta)
+{
+    const int64_t zero = rows[-r->first], there = rows[delta - r->first];
+    if (zero < 0 || there < 0) return (double)delta;
+    return delta < 0 ? -fabs((double)(there - zero)) : fabs((double)(there - zero));
+}
+
+static int draw_distance(picture *p)
+{
+    const plot_wish wish = {0};
+    plot_call call;
+    rule r;
+    int exit_code = plot_open(&call, p->values, &wish);
+    if (exit_code != CLI_DONE) return exit_code;
+    const int64_t first = least_distance(&call) < 0 ? least_distance(&call) : 0;
+    const int64_t last = most_distance(&call) > 0 ? most_distance(&call) : 0;
+    exit_code = take_rule(&r, &call, first, last);
+    if (exit_code == CLI_DONE) {
+        int clipped = 0;
+        double *values = picture_numbers(p, r.count);
+        for (size_t i = 0; values != NULL && i < r.count; i++) {
+            values[i] = table_distance(r.rows, &r, r.first + (int64_t)i);
+            clipped |= values[i] != (double)(r.first + (int64_t)i);
+        }
+        locus_panel *panel =
+            picture_map(p, clipped ? "distance clip(m \u2212 n)" : "distance m \u2212 n",
+                        values != NULL ? spread(p, &call, &r, values) : NULL, call.info.queries,
+                        call.info.keys, call.info.query_offset, picture_names(p, &call.tokens));
+        panel->whole = 1;
+        panel->value_name = "distance";
+        panel->value_unit = "tokens";
+        panel->colours = LOCUS_COLOURS_DIVERGING;
+        free_rule(&r);
+    }
+    plot_close(&call);
+    return exit_code;
+}
+
+const plot_kind plot_distance = {
+    .name = "distance",
+    .title = "relative distances",
+    .help = "m - n of every pair, as far as the scheme tells distances apart",
+    .applies = is_relative,
+    .draw = draw_distance,
+};
+
+/* ---- rows ---- */
+
+static int has_rows(const locus_scheme_info *scheme)
+{
+    return plot_has_tensor(scheme, "rel_k") || plot_has_tensor(scheme, "bias");
+}
+
+static void add_rows(picture *p, const plot_call *call, const rule *r, const int64_t *rows,
+                     const char *title)
+{
+    const double *numbers = as_numbers(p, rows, r->count);
+    if (numbers == NULL) return;
+    locus_panel *panel =
+        picture_map(p, title, spread(p, call, r, numbers), call->info.queries, call->info.keys,
+                    call->info.query_offset, picture_names(p, &call->tokens));
+    panel->whole = 1;
+    panel->value_name = "row";
+    panel->colours = LOCUS_COLOURS_SEQUENTIAL;
+}
+
+static void add_maps(picture *p, const plot_call *call, const rule *r)
+{
+    const locus_tensors *in = call->in;
+    const int layer = call->level == LOCUS_LAYER;
+    if (in->bias.rank != 0) add_rows(p, call, r, r->bias_rows, "bucket: the row of bias");
+    if (r->rows[-r->first] < 0) return;
+    if (layer)
+        add_rows(p, call, r, r->rows, "row of the projected table");
+    else if (in->rel_q.rank != 0 && in->rel_k.rank != 0) {
+        add_rows(p, call, r, r->rows, "c2p: the row of rel_k that q_m meets");
+        add_rows(p, call, r, r->rows, "p2c: the row of rel_q that k_n meets");
+    } else if (in->rel_v.rank != 0 && in->rel_k.rank != 0)
+        add_rows(p, call, r, r->rows, "row of rel_k and rel_v");
+    else
+        add_rows(p, call, r, r->rows, in->rel_v.rank != 0 ? "row of rel_v" : "row of rel_k");
+}
+
+/* The rule as a staircase, a good way beyond where it levels off. */
+static void add_staircase(picture *p, const rule *r, const int64_t *rows, const char *label)
+{
+    double *x = picture_numbers(p, r->count);
+    const double *y = as_numbers(p, rows, r->count);
+    if (x == NULL || y == NULL) return;
+    for (size_t i = 0; i < r->count; i++) x[i] = (double)(r->first + (int64_t)i);
+    locus_panel *panel = picture_panel(p, LOCUS_PANEL_LINES, "the rule");
+    panel->x = (locus_axis){.label = "distance m \u2212 n", .unit = "tokens"};
+    panel->y = (locus_axis){.label = label};
+    panel->aspect = 0.85;
+    picture_curve(p, panel, NULL, x, y, r->count, 1);
+}
+
+/* Distances over which the staircase is drawn. */
+static int64_t reach_of(const plot_call *call)
+{
+    const locus_options *o = &call->config->options;
+    int64_t reach = call->info.keys + call->info.keys / 2;
+    const int64_t levels_off[] = {o->max_distance, o->clip_left, o->clip_right, o->clamp};
+    for (size_t i = 0; i < sizeof levels_off / sizeof *levels_off; i++) {
+        const int64_t beyond = levels_off[i] + levels_off[i] / 4;
+        if (beyond > reach) reach = beyond;
+    }
+    return reach < 4 * PLOT_LENGTH ? reach : 4 * PLOT_LENGTH;
+}
+
+static int draw_rows(picture *p)
+{
+    const plot_wish wish = {.level = p->values->path != NULL ? 0 : LOCUS_ATTEND};
+    plot_call call;
+    rule r;
+    int exit_code = plot_open(&call, p->values, &wish);
+    if (exit_code != CLI_DONE) return exit_code;
+    int64_t reach = reach_of(&call);
+    if (-least_distance(&call) > reach) reach = -least_distance(&call);
+    if (most_distance(&call) > reach) reach = most_distance(&call);
+    exit_code = take_rule(&r, &call, -reach, reach);
+    if (exit_code == CLI_DONE) {
+        add_maps(p, &call, &r);
+        if (r.bias_rows[0] >= 0) add_staircase(p, &r, r.bias_rows, "bucket");
+        if (r.rows[-r.first] >= 0) add_staircase(p, &r, r.rows, "row");
+        free_rule(&r);
+    }
+    plot_close(&call);
+    return exit_code;
+}
+
+const plot_kind plot_rows = {
+    .name = "rows",
+    .title = "which row serves which pair",
+    .help = "the table row or bucket of every pair, and the rule over distance",
+    .applies = has_rows,
+    .draw = draw_rows,
+};

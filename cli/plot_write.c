@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _DEFAULT_SOURCE
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "plot.h"
+#include "text.h"
+
+/* What the ending of a file's name asks for. */
+typedef enum ending { END_SVG, END_PNG, END_CSV, END_JSON, END_TEXT, END_UNKNOWN } ending;
+
+static ending ending_of(const char *path)
+{
+    static const char *const endings[] = {".svg", ".png", ".csv", ".json", ".txt"};
+    const char *dot = strrchr(path, '.');
+    for (int i = 0; dot != NULL && i < END_UNKNOWN; i++)
+        if (strcasecmp(dot, endings[i]) == 0) return (ending)i;
+    return END_UNKNOWN;
+}
+
+static int write_text(const locus_figure *figure, locus_format format, const locus_render *render,
+                      const char *path)
+{
+    locus_text text = {0};
+    locus_error error = {""};
+    const locus_status status = locus_figure_render(figure, format, render, &text, &error);
+    if (status != LOCUS_OK) return cli_report("plot", status, path, &error);
+    int exit_code = CLI_DONE;
+    if (path == NULL) {
+        fwrite(text.data, 1, text.length, stdout);
+    } else {
+        cli_output output;
+        cli_output_begin(&output, path);
+        if (output.file != NULL) fwrite(text.data, 1, text.length, output.file);
+        exit_code = cli_output_finish(&output, "plot");
+    }
+    locus_text_free(&text);
+    return exit_code;
+}
+
+static uint32_t terminal_columns(void)
+{
+    struct winsize size;
+    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= 20) return size.ws_col;
+    return 80;
+}
+
+static locus_theme theme_of(const plot_values *values)
+{
+    if (values->theme == NULL || strcmp(values->theme, "auto") == 0) return LOCUS_THEME_AUTO;
+    return strcmp(values->theme, "dark") == 0 ? LOCUS_THEME_DARK : LOCUS_THEME_LIGHT;
+}
+
+static int write_letters(const picture *p, const locus_figure *figure)
+{
+    /* Dark is what most terminals are. */
+    const locus_theme theme = theme_of(p->values);
+    const locus_render render = {
+        .theme = theme == LOCUS_THEME_AUTO ? LOCUS_THEME_DARK : theme,
+        .width = terminal_columns(),
+        .plain = text_bold()[0] == '\0' || p->values->output != NULL,
+    };
+    return write_text(figure, LOCUS_FORMAT_TERMINAL, &render, p->values->output);
+}
+
+int plot_write(const picture *p)
+{
+    const plot_values *v = p->values;
+    const locus_figure figure = {.title = p->title,
+                                 .description = p->description,
+                                 .caption = p->caption,
+                                 .panels = p->panels,
+                                 .panel_count = p->panel_count,
+                                 .columns = (uint32_t)p->across};
+    const locus_render render = {.theme = theme_of(v), .width = v->width};
+    char quoted[160];
+    if (v->csv) return write_text(&figure, LOCUS_FORMAT_CSV, NULL, v->output);
+    if (v->json) return write_text(&figure, LOCUS_FORMAT_JSON, NULL, v->output);
+    if (v->output == NULL) return write_letters(p, &figure);
+    switch (ending_of(v->output)) {
+    case END_SVG: return write_text(&figure, LOCUS_FORMAT_SVG, &render, v->output);
+    case END_PNG: return plot_write_png(&figure, &render, v->output);
+    case END_CSV: return write_text(&figure, LOCUS_FORMAT_CSV, NULL, v->output);
+    case END_JSON: return write_text(&figure, LOCUS_FORMAT_JSON, NULL, v->output);
+    case END_TEXT: return write_letters(p, &figure);
+    case END_UNKNOWN: break;
+    }
+    return cli_complain("plot", CLI_USAGE,
+                        "--output: found \"%s\", expected a name that ends in .svg, .png, .csv, "
+                        ".json or .txt",
+                        text_quote(quoted, sizeof quoted, v->output));
+}

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <locus/runtime.h>
+
+#include "core/error.h"
+#include "core/tensor.h"
+#include "ref/explainer.h"
+#include "ref/layer.h"
+
+/* ---- which terms there are ---- */
+
+static int has_part(const locus_explainer *e, enum ref_part part)
+{
+    const locus_scheme *scheme = e->call.scheme;
+    const locus_tensors *in = &e->in;
+    const int keys = locus_tensor_slot(in, scheme->key_table) != NULL;
+    switch (part) {
+    case REF_CONTENT: return 1;
+    case REF_CONTENT_POSITION: return keys || e->at.split;
+    case REF_U_CONTENT: return locus_present(&in->u);
+    case REF_W_POSITION: return keys && locus_present(&in->w);
+    case REF_POSITION_CONTENT:
+        return locus_tensor_slot(in, scheme->query_table) != NULL || e->at.split;
+    case REF_POSITION_POSITION: return locus_present(&in->pos_q);
+    case REF_BIAS:
+        return scheme->bias != NULL && (scheme->bias_row == NULL || locus_present(&in->bias));
+    case REF_RESET: return locus_present(&in->cls);
+    case REF_DENSE: return locus_present(&in->bias_dense);
+    case REF_PARTS: break;
+    }
+    return 0;
+}
+
+static locus_explainer_term describe_part(const locus_explainer *e, enum ref_part part)
+{
+    static const locus_explainer_term plain[REF_PARTS] = {
+        [REF_CONTENT] = {LOCUS_TERM_CONTENT, "content", "c q_m . k_n"},
+        [REF_CONTENT_POSITION] = {LOCUS_TERM_CONTENT_POSITION, "content-position",
+                                  "c q_m . RK[row(m - n)]"},
+        [REF_U_CONTENT] = {LOCUS_TERM_CONTENT, "u.k", "c u . k_n"},
+        [REF_W_POSITION] = {LOCUS_TERM_CONTENT_POSITION, "w.r", "c w . RK[row(m - n)]"},
+        [REF_POSITION_CONTENT] = {LOCUS_TERM_POSITION_CONTENT, "position-content",
+                                  "c RQ[row(m - n)] . k_n"},
+        [REF_POSITION_POSITION] = {LOCUS_TERM_POSITION_POSITION, "position-position",
+                                   "c pq_m . pk_n"},
+        [REF_BIAS] = {LOCUS_TERM_BIAS, "bias", "b_h[m - n]"},
+        [REF_RESET] = {LOCUS_TERM_POSITION_POSITION, "cls", "cls_h, where m = 0 or n = 0"},
+        [REF_DENSE] = {0, "bias_dense", "bias_dense[m, n]"},
+    };
+    static const locus_explainer_term split[REF_PARTS] = {
+        [REF_CONTENT] = {LOCUS_TERM_CONTENT, "content", "c (Wq x_m) . (Wk x_n)"},
+        [REF_CONTENT_POSITION] = {LOCUS_TERM_INPUT, "content-position", "c (Wq x_m) . (Wk p_n)"},
+        [REF_POSITION_CONTENT] = {LOCUS_TERM_INPUT, "position-content", "c (Wq p_m) . (Wk x_n)"},
+        [REF_POSITION_POSITION] = {LOCUS_TERM_INPUT, "position-position", "c (Wq p_m) . (Wk p_n)"},
+    };
+    static const locus_explainer_term turned = {LOCUS_TERM_ROTATION, "rotation",
+                                                "c q_m . k_n, both turned"};
+    if (part == REF_CONTENT && e->call.pairs > 0) return turned;
+    return e->at.split && split[part].name != NULL ? split[part] : plain[part];
+}
+
+static void list_terms(locus_explainer *e)
+{
+    for (int part = 0; part < REF_PARTS; part++) {
+        if (!has_part(e, (enum ref_part)part)) continue;
+        e->part[e->count] = (enum ref_part)part;
+        e->term[e->count++] = describe_part(e, (enum ref_part)part);
+    }
+}
+
+/* ---- making one ---- */
+
+/* Rows of [.., heads, rows, D] one after another, turned to their positions. */
+static double *turn_all(locus_explainer *e, const locus_tensor *from, int64_t first)
+{
+    const int64_t D = e->call.D, heads = from->shape[1], rows = from->shape[2];
+    double *turned = locus_ref_take(&e->memory, from->shape[0] * heads, rows * D, sizeof(double));
+    for (int64_t row = 0; turned != NULL && row < from->shape[0] * heads * rows; row++) {
+        const int64_t b = row / (heads * rows), h = row / rows % heads, i = row % rows;
+        const double *plain = locus_ref_at(from, b, h, i);
+        for (int64_t d = 0; d < D; d++) turned[row * D + d] = plain[d];
+        locus_ref_turn(&e->call, turned + row * D, first + i, 1);
+    }
+    return turned;
+}
+
+static void prepare(locus_explainer *e, const locus_tensors *in)
+{
+    const locus_tensors wide = locus_ref_widen_all(&e->memory, in);
+    e->in = wide;
+    if (e->call.level == LOCUS_LAYER && !e->memory.failed) {
+        const locus_call outer = e->call;
+        ref_layer l = {.call = &outer, .in = &wide, .memory = &e->memory};
+        locus_ref_project(&l);
+        if (!e->memory.failed) locus_ref_split_input(&l);
+        locus_call_inner(&e->call, &outer);
+        e->in = l.inner;
+    }
+    if (e->memory.failed) return;
+    e->at = locus_ref_begin(&e->call, &e->in, NULL, &e->memory);
+    e->at.split = e->call.scheme->embed != NULL && locus_present(&e->in.pos_q);
+    e->q = turn_all(e, &e->in.q, e->call.query_offset);
+    e->k = turn_all(e, &e->in.k, 0);
+    list_terms(e);
+}
+
+locus_status locus_explainer_new(locus_explainer **explainer, uint32_t level,
+                                 const locus_config *config, const locus_tensors *in,
+                                 locus_error *error)
+{
+    if (explainer == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "explainer: found NULL to put it into");
+    *explainer = NULL;
+    if (config == NULL || in == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "explainer: config or tensors are NULL");
+    if (level != LOCUS_ATTEND && level != LOCUS_LAYER)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "explainer: found level %u, expected LOCUS_ATTEND or LOCUS_LAYER",
+                          (unsigned)level);
+    locus_call call;
+    LOCUS_TRY(locus_call_resolve(&call, level, config, in, error));
+    LOCUS_TRY(locus_ref_check_inputs(in, error));
+    if (call.threads == 0) call.threads = locus_default_threads();
+
+    ref_memory memory = {.allocator = config->allocator};
+    locus_explainer *e = locus_ref_take(&memory, 1, 1, sizeof *e);
+    if (e != NULL) {
+        e->memory = memory;
+        e->call = call;
+        prepare(e, in);
+        if (!e->memory.failed) {
+            *explainer = e;
+            return LOCUS_OK;
+        }
+        locus_explainer_free(e);
+    }
+    return locus_fail(error, LOCUS_ERR_MEMORY, "explainer: the allocator returned no memory");
+}
+
+void locus_explainer_free(locus_explainer *explainer)
+{
+    if (explainer == NULL) return;
+    ref_memory memory = explainer->memory;
+    locus_ref_release(&memory);
+}
+
+void locus_explainer_describe(const locus_explainer *explainer, locus_explainer_info *info)
+{
+    const locus_call *call = &explainer->call;
+    const locus_explainer_info full = {
+        .size = sizeof full,
+        .batch = call->B,
+        .heads = call->H,
+        .queries = call->Tq,
+        .keys = call->Tk,
+        .head_dim = call->D,
+        .query_offset = call->query_offset,
+        .scale = call->scale,
+        .terms = explainer->count,
+    };
+    *info = full;
+}
+
+const locus_explainer_term *locus_explainer_term_at(const locus_explainer *explainer, size_t index)
+{
+    return index < explainer->count ? &explainer->term[index] : NULL;
+}
