@@ -12,7 +12,9 @@
 from . import _abi, _native, case
 from ._attend import attend, attend_backward
 from ._errors import LocusError, LocusIOError, LocusMemoryError, LocusValueError, Status
+from ._explain import Explanation, explain
 from ._layer import layer, layer_backward
+from ._plot import Figure, plot
 from ._runtime import cpu_info, get_threads, set_threads
 from ._schemes import Option, Scheme, Tensor, schemes
 
@@ -21,6 +23,8 @@ _abi.check(_native.abi(), _abi.installed_version())
 __version__ = _native.version()
 
 __all__ = [
+    "Explanation",
+    "Figure",
     "LocusError",
     "LocusIOError",
     "LocusMemoryError",
@@ -33,9 +37,11 @@ __all__ = [
     "attend_backward",
     "case",
     "cpu_info",
+    "explain",
     "get_threads",
     "layer",
     "layer_backward",
+    "plot",
     "schemes",
     "set_threads",
 ]

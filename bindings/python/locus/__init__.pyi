@@ -10,6 +10,8 @@ from . import case as case
 
 __version__: str
 __all__ = [
+    "Explanation",
+    "Figure",
     "LocusError",
     "LocusIOError",
     "LocusMemoryError",
@@ -22,9 +24,11 @@ __all__ = [
     "attend_backward",
     "case",
     "cpu_info",
+    "explain",
     "get_threads",
     "layer",
     "layer_backward",
+    "plot",
     "schemes",
     "set_threads",
 ]
@@ -330,3 +334,121 @@ def layer_backward(
     isa: str | None = None,
     path: Literal["tiles", "rows"] | None = None,
 ) -> dict[str, _Float32]: ...
+
+class Figure:
+    svg: str
+    def __init__(
+        self, description: dict[str, Any], theme: Literal["auto", "light", "dark"] = "auto", width: int = 960
+    ) -> None: ...
+    def text(self, columns: int = 80) -> str: ...
+    def save(self, path: Any) -> None: ...
+    def _repr_svg_(self) -> str: ...
+
+@dataclass(frozen=True)
+class Explanation:
+    scheme: str
+    batch: int
+    head: int
+    rows: range
+    keys: range
+    query_offset: int
+    scale: float
+    terms: dict[str, NDArray[np.float64]]
+    formulas: dict[str, str]
+    score: NDArray[np.float64]
+    weight: NDArray[np.float64]
+    visible: NDArray[np.bool_]
+    lse: NDArray[np.float64]
+    @property
+    def title(self) -> str: ...
+    def panels(self, **about: Any) -> list[dict[str, Any]]: ...
+    def plot(self, **keywords: Any) -> Figure: ...
+    def _repr_svg_(self) -> str: ...
+
+def explain(
+    q: _Array | None = None,
+    k: _Array | None = None,
+    v: _Array | None = None,
+    mask: _Array | None = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    scale: float | None = None,
+    *,
+    scheme: str = "none",
+    heads: int | None = None,
+    batch: int = 0,
+    head: int = 0,
+    rows: range | slice | None = None,
+    keys: range | slice | None = None,
+    bias_dense: _Array | None = None,
+    key_mask: _Array | None = None,
+    rel_k: _Array | None = None,
+    rel_v: _Array | None = None,
+    u: _Array | None = None,
+    w: _Array | None = None,
+    bias: _Array | None = None,
+    pos_q: _Array | None = None,
+    pos_k: _Array | None = None,
+    cls: _Array | None = None,
+    rel_q: _Array | None = None,
+    slopes: _Array | None = None,
+    a: _Array | None = None,
+    p: _Array | None = None,
+    clip_left: int = ...,
+    clip_right: int = ...,
+    delta_min: int = ...,
+    clamp: int = ...,
+    buckets: int = ...,
+    max_distance: int = ...,
+    bidirectional: int = ...,
+    span: int = ...,
+    form: Literal["log", "power"] = ...,
+    base: float = ...,
+    width: int = ...,
+    pairing: Literal["half", "interleaved"] = ...,
+    theta_scale: float = ...,
+    scale_base: float = ...,
+    window_left: int = -1,
+    window_right: int = -1,
+    query_offset: int | None = None,
+    dropout_seed: int = 0,
+    threads: int | None = None,
+    isa: str | None = None,
+    path: Literal["tiles", "rows"] | None = None,
+    x: _Array | None = None,
+    w_q: _Array | None = None,
+    w_k: _Array | None = None,
+    w_v: _Array | None = None,
+    w_o: _Array | None = None,
+    memory: _Array | None = None,
+    b_q: _Array | None = None,
+    b_k: _Array | None = None,
+    b_v: _Array | None = None,
+    b_o: _Array | None = None,
+    pos: _Array | None = None,
+    w_r: _Array | None = None,
+    w_pq: _Array | None = None,
+    w_pk: _Array | None = None,
+    b_pq: _Array | None = None,
+    b_pk: _Array | None = None,
+    rel: _Array | None = None,
+    w_rk: _Array | None = None,
+    w_rq: _Array | None = None,
+    b_rk: _Array | None = None,
+    b_rq: _Array | None = None,
+    table: Literal["paper", "t2t", "half"] = ...,
+    first_position: int = ...,
+    x_scale: float = ...,
+    c2p: int = ...,
+    p2c: int = ...,
+) -> Explanation: ...
+def plot(
+    data: Explanation | dict[str, Any] | _Array,
+    *,
+    title: str | None = None,
+    caption: str | None = None,
+    description: str | None = None,
+    theme: Literal["auto", "light", "dark"] = "auto",
+    width: int = 960,
+    **about: Any,
+) -> Figure: ...

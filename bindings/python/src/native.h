@@ -142,6 +142,11 @@ PyObject *native_case_run(PyObject *module, PyObject *const *args, Py_ssize_t co
 PyObject *native_case_compare(PyObject *module, PyObject *capsule);
 PyObject *native_case_save(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
+/* ---- explain.c, figures.c ---- */
+
+PyObject *native_explain(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_render(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
 /* 0 when a function got as many arguments as it takes. */
 int native_check_count(const char *function, Py_ssize_t found, Py_ssize_t expected);
 
