@@ -52,7 +52,7 @@ class Explanation:
         return plot(self, **keywords)
 
     def _repr_svg_(self):
-        return self.plot().svg
+        return self.plot()._repr_svg_()
 
 
 def _range(whole):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures: numbers in, an SVG out that shows itself in a notebook."""
 
+import zlib
+
 import numpy as np
 
 from . import _native
@@ -12,14 +14,19 @@ class Figure:
     def __init__(self, description, theme="auto", width=960):
         self._description = description
         self._theme = theme
-        self.svg = _native.render(description, "svg", theme, width)
+        self._width = width
+        self.svg = self._render("svg", width)
+
+    def _render(self, format, width, prefix=None):
+        return _native.render(self._description, format, self._theme, width, prefix)
 
     def _repr_svg_(self):
-        return self.svg
+        # Pictures of one page must not share the names of their parts.
+        return self._render("svg", self._width, f"locus-{zlib.crc32(self.svg.encode()):08x}")
 
     def text(self, columns=80):
         """The picture in plain letters, for a terminal."""
-        return _native.render(self._description, "terminal", self._theme, columns)
+        return self._render("terminal", columns)
 
     def save(self, path):
         """Write the picture; the ending says how: .svg, .txt, .csv or .json."""
@@ -29,7 +36,7 @@ class Figure:
             raise ValueError(f"path: found the ending {ending!r}, expected svg, txt, csv or json")
         text = self.svg
         if ending != "svg":
-            text = _native.render(self._description, formats[ending], self._theme, 80 if ending == "txt" else 0)
+            text = self._render(formats[ending], 80 if ending == "txt" else 0)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 

@@ -186,7 +186,7 @@ PyObject *native_render(PyObject *module, PyObject *const *args, Py_ssize_t coun
     static const char *const formats[] = {"svg", "terminal", "csv", "json", NULL};
     static const char *const themes[] = {"auto", "light", "dark", NULL};
     int format = 0, theme = 0;
-    if (native_check_count("render", count, 4) != 0) return NULL;
+    if (native_check_count("render", count, 5) != 0) return NULL;
     if (choose("format", args[1], formats, &format) != 0 ||
         choose("theme", args[2], themes, &theme) != 0)
         return NULL;
@@ -196,10 +196,16 @@ PyObject *native_render(PyObject *module, PyObject *const *args, Py_ssize_t coun
         PyErr_SetString(PyExc_TypeError, "figure: expected a dict");
         return NULL;
     }
+    /* With a prefix of ids: an element for a page that may hold others. */
+    const char *prefix = NULL;
+    if (args[4] != Py_None && (prefix = PyUnicode_AsUTF8AndSize(args[4], NULL)) == NULL)
+        return NULL;
     const locus_render manner = {.theme = (locus_theme)theme,
                                  .width = width < UINT32_MAX ? (uint32_t)width : UINT32_MAX,
                                  .plain = 1,
-                                 .fragment = 0};
+                                 .fragment = prefix != NULL,
+                                 .background = prefix != NULL,
+                                 .prefix = prefix};
     drawing *d = PyMem_Calloc(1, sizeof *d);
     if (d == NULL) return PyErr_NoMemory();
     d->buffer_room = MOST_PANELS * 2 * MOST_SERIES;

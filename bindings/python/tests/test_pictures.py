@@ -58,7 +58,9 @@ def test_pictures_are_svg(qkv, tmp_path):
     for figure in figures:
         root = xml.etree.ElementTree.fromstring(figure._repr_svg_())
         assert root.tag.endswith("svg") and str(figure) == figure.svg
+        assert figure._repr_svg_().startswith("<svg") and figure.svg.startswith("<?xml")
         assert figure.text(100).isascii()
+    assert len({xml.etree.ElementTree.fromstring(figure._repr_svg_()).get("id") for figure in figures}) == 4
     assert "bias" in figures[0].svg and "&lt;&amp;&gt;" in figures[1].svg
     for ending in ("svg", "txt", "csv", "json"):
         figures[2].save(tmp_path / f"figure.{ending}")
