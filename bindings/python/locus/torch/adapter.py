@@ -66,7 +66,10 @@ def head_mask_fits(head_mask: Optional[Tensor]) -> bool:
     return head_mask is None or (head_mask.dim() == 4 and head_mask.shape[2:] == (1, 1))
 
 
-def run(q: Tensor, k: Tensor, v: Tensor, *, head_mask: Optional[Tensor] = None, **call) -> Tensor:
+def run(q: Tensor, k: Tensor, v: Tensor, *, head_mask=None, key_mask=None, **call) -> Tensor:
+    """attend, with a mask by key that may serve the whole batch, and factors by head."""
+    if key_mask is not None:
+        call["key_mask"] = key_mask.expand(q.shape[0], -1)
     out = attend(q, k, v, **call)
     return out if head_mask is None else out * head_mask
 
