@@ -98,6 +98,16 @@ def test_other_versions_are_refused(monkeypatch):
     assert "forward takes (hidden_states, sinks), expected" in report.left[0].note
 
 
+def test_adapters_hide_nothing():
+    """What an adapter adds stands in front of the original class, and of torch.nn.Module."""
+    meant = {"forward", "get_attention_mask", "get_rel_pos", "compute_position_bias", "rel_attn_core"}
+    for name in locus.torch.patch.__globals__["_BY_NAME"]:
+        kind = locus.torch.patch.__globals__["swapped_class"](name)
+        adapters = [c for c in kind.__mro__ if c.__module__.startswith("locus.torch.")][1:]
+        added = {attribute for c in adapters for attribute in vars(c) if not attribute.startswith("__")}
+        assert added & set(dir(kind.locus_original)) <= meant, kind
+
+
 def test_original_code_switch(counted):
     model = models.bert()
     want = logits(model)

@@ -34,7 +34,7 @@ def original_code():
 
 class Adapter:
     scheme = "none"
-    parameters: tuple = ()  # of the forward that this adapter stands in for, self left out
+    signature: tuple = ()  # of the forward that this adapter stands in for, self left out
 
     @classmethod
     def refuse(cls, module) -> Optional[str]:

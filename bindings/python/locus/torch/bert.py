@@ -12,7 +12,7 @@ _SCHEMES = {"absolute": "none", "relative_key": "relative_key", "relative_key_qu
 
 
 class SelfAttention(Adapter):
-    parameters = (
+    signature = (
         "hidden_states",
         "attention_mask",
         "head_mask",

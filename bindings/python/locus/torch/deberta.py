@@ -83,7 +83,7 @@ def _tables(rel: Tensor, tokens: int, span: int, buckets: int, max_distance: int
 
 class V2Attention(Adapter):
     scheme = "deberta"
-    parameters = (
+    signature = (
         "hidden_states",
         "attention_mask",
         "output_attentions",
@@ -146,7 +146,7 @@ def _scale(width: int, terms: int) -> float:
 
 class V1Attention(Adapter):
     scheme = "deberta"
-    parameters = V2Attention.parameters
+    signature = V2Attention.signature
 
     @classmethod
     def refuse(cls, module) -> Optional[str]:

@@ -40,7 +40,7 @@ class Encoder(Adapter):
 
 class SelfAttention(Adapter):
     scheme = "t5"
-    parameters = ("hidden_states", "attention_mask", "head_mask", "position_bias", "output_attentions", "kwargs")
+    signature = ("hidden_states", "attention_mask", "head_mask", "position_bias", "output_attentions", "kwargs")
 
     def forward(
         self, hidden_states, attention_mask=None, head_mask=None, position_bias=None, output_attentions=False, **kwargs

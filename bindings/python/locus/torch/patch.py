@@ -101,7 +101,7 @@ def is_patched(module: nn.Module) -> bool:
 
 
 def _unfit(module: nn.Module, new: type) -> Optional[str]:
-    expected = new.locus_adapter.parameters
+    expected = new.locus_adapter.signature
     if expected:
         found = tuple(inspect.signature(new.locus_original.forward).parameters)[1:]
         if found != expected:

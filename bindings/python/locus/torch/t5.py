@@ -59,7 +59,7 @@ class _Shared(Adapter):
 
 
 class T5Attention(_Shared):
-    parameters = (
+    signature = (
         "hidden_states",
         "mask",
         "key_value_states",
@@ -119,7 +119,7 @@ class T5Attention(_Shared):
 
 
 class UMT5Attention(_Shared):
-    parameters = (
+    signature = (
         "hidden_states",
         "encoder_hidden_states",
         "past_key_values",

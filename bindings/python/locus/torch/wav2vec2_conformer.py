@@ -15,7 +15,7 @@ from .masks import from_additive
 
 
 class SelfAttention(Adapter):
-    parameters = ("hidden_states", "attention_mask", "relative_position_embeddings", "output_attentions")
+    signature = ("hidden_states", "attention_mask", "relative_position_embeddings", "output_attentions")
     schemes = {"relative": "transformer_xl", "rotary": "none", None: "none"}
 
     @classmethod

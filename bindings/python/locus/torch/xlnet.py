@@ -12,7 +12,7 @@ from .masks import from_hidden
 
 class RelativeAttention(Adapter):
     scheme = "transformer_xl"
-    parameters = (
+    signature = (
         "h",
         "g",
         "attn_mask_h",
