@@ -17,7 +17,7 @@ endif
 export BUILD JOBS
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-quick test-full bench format check-format install uninstall clean setup \
+.PHONY: all demo test test-quick test-full bench format check-format install uninstall clean setup setup-tests \
         configure help
 
 all: configure ## build/locus, build/liblocus.so, build/liblocus.a and the tests (default)
@@ -31,19 +31,22 @@ configure:
 setup: ## install what is missing (apt), or say what to install
 	@tools/setup.sh
 
+setup-tests: ## the same, and a venv under build/ for the tests of the Python package
+	@tools/setup.sh tests
+
 demo: setup ## every scheme on a sentence, forward and backward
 	@$(MAKE) all
 	@$(BUILD)/locus demo
 
-test: setup ## everything that must be green; at most 20 minutes on 2 cores
+test: setup-tests ## everything that must be green; at most 20 minutes on 2 cores
 	@$(MAKE) all
 	@tests/run.sh normal
 
-test-quick: setup ## a sample of every suite; at most 2 minutes
+test-quick: setup-tests ## a sample of every suite; at most 2 minutes
 	@$(MAKE) all
 	@tests/run.sh quick
 
-test-full: setup ## the exhaustive grids, and the sanitizers over everything
+test-full: setup-tests ## the exhaustive grids, and the sanitizers over everything
 	@$(MAKE) all
 	@tests/run.sh full
 

@@ -3,7 +3,8 @@
 # Install what building and testing need, and only what is missing. Silent and quick when
 # nothing is. Without the right to install it prints the one line to run, and goes on if
 # the build itself can (a C compiler and cmake >= 3.20); tests that lack a tool are skipped
-# and counted. Python packages for the tests go to a venv in the build folder.
+# and counted. `setup.sh tests` also makes a venv in the build folder, for the tests of the
+# Python package.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -61,12 +62,7 @@ install() { # PACKAGE...
     $sudo apt-get install -y -qq --no-install-recommends "$@" >>"$log" 2>&1
 }
 
-install_has_python_dev() { # headers and venv, for the Python package
-    python3 -c 'import ensurepip, os, sys, sysconfig, venv
-sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' 2>/dev/null
-}
-
-missing() {
+install_missing() {
     export DEBIAN_FRONTEND=noninteractive
     mkdir -p "${log%/*}"
     $sudo apt-get update -qq >"$log" 2>&1 || echo "setup: apt-get update failed; trying what is known" >&2
@@ -152,5 +148,5 @@ make_venv() {
 }
 
 install_packages
-make_venv
+[ "${1:-}" != tests ] || make_venv
 exit 0
