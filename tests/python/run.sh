@@ -61,7 +61,8 @@ if [ -n "${LOCUS_TEST_SANITIZED:-}" ]; then
     LOCUS_TEST_NO_TORCH=1 # torch under a preloaded sanitizer is not what we test
     LOCUS_FUZZ_CALLS=3000
     export ASAN_OPTIONS LD_PRELOAD PYTHONMALLOC LOCUS_TEST_NO_TORCH LOCUS_FUZZ_CALLS
-    run_pytest $tests/test_attend.py $tests/test_dlpack.py $tests/test_refusals.py $tests/test_fuzz.py
+    run_pytest $tests/test_attend.py $tests/test_dlpack.py $tests/test_refusals.py $tests/test_fuzz.py \
+        $tests/test_pictures.py
 fi
 if [ -n "${LOCUS_TEST_SAMPLE:-}" ]; then
     LOCUS_FUZZ_CALLS=1000
