@@ -7,6 +7,10 @@ JOBS   ?= $(shell nproc 2>/dev/null || echo 2)
 CMAKE  ?= cmake
 # CMAKE_FLAGS = -DLOCUS_OPENMP=OFF, for example
 
+# The tests' Python, where tools/setup.sh made one: then the extension module is built, too.
+PYTHON := $(wildcard $(BUILD)/venv/bin/python)
+PYTHON_FLAGS := $(if $(PYTHON),-DLOCUS_PYTHON=ON -DPython_EXECUTABLE=$(abspath $(PYTHON)))
+
 ifneq ($(origin CC),default)
 export CC
 endif
@@ -14,6 +18,7 @@ export BUILD JOBS
 MAKEFLAGS += --no-print-directory
 
 .PHONY: all demo test test-quick test-full bench measure gallery format check-format install uninstall clean setup \
+        setup-tests \
         configure help
 
 all: configure ## build/locus, build/liblocus.so, build/liblocus.a and the tests (default)
@@ -21,25 +26,28 @@ all: configure ## build/locus, build/liblocus.so, build/liblocus.a and the tests
 
 configure:
 	@command -v $(CMAKE) >/dev/null || { echo "cmake is missing; tools/setup.sh installs it" >&2; exit 1; }
-	@$(CMAKE) -S . -B $(BUILD) -G "Unix Makefiles" -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(CMAKE_FLAGS) \
+	@$(CMAKE) -S . -B $(BUILD) -G "Unix Makefiles" -DCMAKE_INSTALL_PREFIX=$(PREFIX) $(PYTHON_FLAGS) $(CMAKE_FLAGS) \
 	    --log-level=WARNING >/dev/null
 
 setup: ## install what is missing (apt), or say what to install
 	@tools/setup.sh
 
+setup-tests: ## the same, and a venv under build/ for the tests of the Python package
+	@tools/setup.sh tests
+
 demo: setup ## every scheme on a sentence, forward and backward
 	@$(MAKE) all
 	@$(BUILD)/locus demo
 
-test: setup ## everything that must be green; at most 20 minutes on 2 cores
+test: setup-tests ## everything that must be green; at most 20 minutes on 2 cores
 	@$(MAKE) all
 	@tests/run.sh normal
 
-test-quick: setup ## a sample of every suite; at most 2 minutes
+test-quick: setup-tests ## a sample of every suite; at most 2 minutes
 	@$(MAKE) all
 	@tests/run.sh quick
 
-test-full: setup ## the exhaustive grids, and the sanitizers over everything
+test-full: setup-tests ## the exhaustive grids, and the sanitizers over everything
 	@$(MAKE) all
 	@tests/run.sh full
 

@@ -170,6 +170,10 @@ build_now() { # NAME TREE CMAKE-ARGUMENTS...
     [ "$(cat "$logs/${1//\//+}.status")" = 0 ]
 }
 
+# The extension module is part of these builds where the tests have a Python.
+python_flags=
+[ ! -x "$BUILD/venv/bin/python" ] || python_flags="-DLOCUS_PYTHON=ON -DPython_EXECUTABLE=$BUILD/venv/bin/python"
+
 # ---- the run ---------------------------------------------------------------------------
 
 main_tree=$BUILD
@@ -183,10 +187,10 @@ suites "" "$main_tree"
 
 if [ "$mode" != quick ]; then
     # Warnings are failures under both compilers.
-    build_now warnings/gcc "$main_tree/strict" -DLOCUS_WERROR=ON
+    build_now warnings/gcc "$main_tree/strict" -DLOCUS_WERROR=ON $python_flags
     clang=$(command -v clang-14 || command -v clang)
     if [ -n "$clang" ]; then
-        build_now warnings/clang "$main_tree/clang" -DLOCUS_WERROR=ON "-DCMAKE_C_COMPILER=$clang"
+        build_now warnings/clang "$main_tree/clang" -DLOCUS_WERROR=ON $python_flags "-DCMAKE_C_COMPILER=$clang"
     else
         start warnings/clang bash -c 'skip_case "$@"' - warnings/clang "clang is not installed"
     fi
@@ -200,7 +204,7 @@ if [ "$mode" != quick ]; then
     fi
 
     # AddressSanitizer and UndefinedBehaviorSanitizer over a sample, or over everything.
-    if build_now sanitize/build "$main_tree/sanitize" -DLOCUS_SANITIZE=ON; then
+    if build_now sanitize/build "$main_tree/sanitize" -DLOCUS_SANITIZE=ON $python_flags; then
         [ "$mode" = full ] || export LOCUS_TEST_SAMPLE=1
         export LOCUS_TEST_SANITIZED=1
         # Not detect_stack_use_after_return: before gcc 14 its frames are aligned too little for

@@ -3,7 +3,8 @@
 # Install what building and testing need, and only what is missing. Silent and quick when
 # nothing is. Without the right to install it prints the one line to run, and goes on if
 # the build itself can (a C compiler and cmake >= 3.20); tests that lack a tool are skipped
-# and counted.
+# and counted. `setup.sh tests` also makes a venv in the build folder, for the tests of the
+# Python package.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -32,6 +33,11 @@ has_openblas() { # locus bench loads it as a yardstick
     PATH=$PATH:/sbin:/usr/sbin ldconfig -p 2>/dev/null | grep -q 'libopenblas\.so'
 }
 
+has_python_dev() { # headers and venv, for the Python package
+    python3 -c 'import ensurepip, os, sys, sysconfig, venv
+sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' 2>/dev/null
+}
+
 missing() {
     needed= wanted=
     has "${CC:-cc}" && echo '#include <stdio.h>' | "${CC:-cc}" -E - >/dev/null 2>&1 || {
@@ -42,6 +48,7 @@ missing() {
     has nm && has readelf && has objdump || want binutils
     has g++ || want g++
     python3 -c 'import json, struct' 2>/dev/null || want python3
+    has_python_dev || { want python3-dev && want python3-venv; }
     has pkg-config || want pkg-config
     pkg-config --exists cairo 2>/dev/null || want libcairo2-dev # pictures as PNG
     has clang-14 || has clang || want clang-14
@@ -70,30 +77,77 @@ install_missing() {
     done
 }
 
-missing
-[ -z "$needed$wanted" ] && exit 0
+# ---- packages of the system --------------------------------------------------------------
 
-# What apt could not give last time it will not give today: say so and go on.
-tried=${BUILD:-build}/setup-tried
-if [ -z "$needed" ] && [ "$(cat "$tried" 2>/dev/null)" = "$wanted" ]; then
-    echo "setup: not to be had here:$wanted; tests that use it are skipped (rm $tried: try again)" >&2
-    exit 0
-fi
-
-sudo=
-if has apt-get && { [ "$(id -u)" -eq 0 ] || { has sudo && sudo -n true 2>/dev/null; }; }; then
-    [ "$(id -u)" -eq 0 ] || sudo="sudo -n --preserve-env=DEBIAN_FRONTEND"
-    echo "setup: installing$needed$wanted" >&2
-    install_missing
+install_packages() {
     missing
-    [ -z "$wanted" ] || echo "$wanted" >"$tried"
-    [ -z "$needed" ] || tail -n 20 "$log" >&2
-else
-    echo "setup: please run:  sudo apt-get install -y$needed$wanted" >&2
-fi
+    [ -z "$needed$wanted" ] && return 0
 
-if [ -n "$needed" ]; then
-    echo "setup: cannot build without:$needed" >&2
-    exit 1
-fi
+    # What apt could not give last time it will not give today: say so and go on.
+    tried=${BUILD:-build}/setup-tried
+    if [ -z "$needed" ] && [ "$(cat "$tried" 2>/dev/null)" = "$wanted" ]; then
+        echo "setup: not to be had here:$wanted; tests that use it are skipped (rm $tried: try again)" >&2
+        return 0
+    fi
+
+    sudo=
+    if has apt-get && { [ "$(id -u)" -eq 0 ] || { has sudo && sudo -n true 2>/dev/null; }; }; then
+        [ "$(id -u)" -eq 0 ] || sudo="sudo -n --preserve-env=DEBIAN_FRONTEND"
+        echo "setup: installing$needed$wanted" >&2
+        install_missing
+        missing
+        [ -z "$wanted" ] || echo "$wanted" >"$tried"
+        [ -z "$needed" ] || tail -n 20 "$log" >&2
+    else
+        echo "setup: please run:  sudo apt-get install -y$needed$wanted" >&2
+    fi
+
+    if [ -n "$needed" ]; then
+        echo "setup: cannot build without:$needed" >&2
+        exit 1
+    fi
+}
+
+# ---- Python: a venv for the tests of the package -----------------------------------------
+
+# What the tests of the package import. Without torch or transformers the tests that use them
+# are skipped; torch comes first and keeps its version, so that nothing replaces it.
+python_packages="numpy pytest scikit-build-core ninja"
+torch_package=torch==2.13.0
+transformers_package=transformers==4.57.6
+
+pip_install() { # PACKAGE...
+    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@" >>"$log" 2>&1
+}
+
+# The stamp says what was asked for and what came of it; the same question is not asked twice.
+make_venv() {
+    venv=${BUILD:-build}/venv
+    stamp=$venv/locus-setup
+    asked="$python_packages $torch_package $transformers_package"
+    [ "$(head -n 1 "$stamp" 2>/dev/null)" = "$asked" ] && { tail -n +2 "$stamp" >&2; return 0; }
+    has_python_dev || return 0
+    mkdir -p "${log%/*}"
+    echo "setup: a Python environment in $venv" >&2
+    python3 -m venv "$venv" >>"$log" 2>&1 || { echo "setup: no venv; tests of the Python package are skipped" >&2; return 0; }
+    # shellcheck disable=SC2086
+    pip_install $python_packages || {
+        echo "setup: pip found no numpy or pytest; tests of the Python package are skipped" >&2
+        rm -rf "$venv"
+        return 0
+    }
+    echo "$asked" >"$stamp.new"
+    for package in "$torch_package" "$torch_package $transformers_package"; do
+        # shellcheck disable=SC2086
+        pip_install $package || {
+            echo "setup: pip found no ${package##* }; tests that use it are skipped (rm $stamp: try again)" |
+                tee -a "$stamp.new" >&2
+            break
+        }
+    done
+    mv "$stamp.new" "$stamp"
+}
+
+install_packages
+[ "${1:-}" != tests ] || make_venv
 exit 0

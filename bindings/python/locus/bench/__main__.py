@@ -1,0 +1,132 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``python -m locus.bench``: the peers beside Locus in one run."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import sys
+import warnings
+
+EXAMPLES = """\
+examples:
+  python -m locus.bench                                  all contests at 128, 512 and 2,048 tokens
+  python -m locus.bench --only t5,deberta --sizes 512    two of them, one size
+  python -m locus.bench --no-flex -o results             without the minutes that compiling FlexAttention takes
+
+Writes bench.json, bench.md and bench.svg. Every output is compared with double precision before it is timed. Both sides have the
+same threads. Exit code 1: a contestant computed something else.
+"""
+
+
+def _numbers(text: str) -> list:
+    return [int(item) for item in text.split(",")]
+
+
+def _options(contests) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m locus.bench",
+        usage="python -m locus.bench [options]",
+        description=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--sizes", type=_numbers, default=[128, 512, 2048], metavar="N,...", help="tokens")
+    parser.add_argument("--only", default=",".join(contests), metavar="NAME,...", help="of: " + ", ".join(contests))
+    parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (5)")
+    parser.add_argument("--enough", type=float, default=0.1, help="seconds per contestant and round, at least (0.1)")
+    parser.add_argument("--batch", type=int, default=1)
+    parser.add_argument("--heads", type=int, default=12)
+    parser.add_argument("--width", type=int, default=64, help="of a head (64)")
+    parser.add_argument("--threads", type=int, default=0, help="of torch and of Locus (what torch takes)")
+    parser.add_argument("--no-flex", dest="flex", action="store_false", help="without compiled FlexAttention")
+    parser.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("locus-bench"), metavar="DIR")
+    return parser
+
+
+def _measure(contest, tokens: int, options, result: dict) -> bool:
+    from . import measure
+
+    errors = measure.errors(contest)
+    wrong = {name: error for name, error in errors.items() if not error <= measure.TOLERANCE}
+    for name, error in wrong.items():
+        print(f"{contest.name}, n = {tokens}: {name} is {error:.1e} off, expected {measure.TOLERANCE}", file=sys.stderr)
+        del contest.runs[name]
+    result["absent"] += [
+        {"contest": f"{contest.name}, n = {tokens}", "contestant": name, "why": why}
+        for name, why in contest.absent.items()
+    ]
+    if "locus" not in contest.runs:
+        return False
+    for training in (False, True):
+        times = measure.times(contest, training, options.rounds, options.enough)
+        result["timed"].append((contest, tokens, training, times, errors))
+    return not wrong
+
+
+def _entries(result: dict):
+    """Memory comes last, because it is measured with another setting of malloc."""
+    from . import measure
+
+    for contest, tokens, training, times, errors in result.pop("timed"):
+        peaks = measure.peaks(contest, training)
+        for name, (seconds, ratio) in times.items():
+            yield {
+                "contest": contest.name,
+                "tokens": tokens,
+                "pass": "forward + backward" if training else "forward",
+                "contestant": name,
+                "seconds": seconds,
+                "ratio": ratio,
+                "peak_bytes": peaks.get(name),
+                "error": errors[name],
+            }
+
+
+def main(arguments=None) -> int:
+    try:
+        import torch
+        import transformers
+    except ImportError as error:
+        print(f"python -m locus.bench needs torch and transformers: {error}", file=sys.stderr)
+        return 4
+    import locus
+
+    from . import contests, report
+
+    options = _options(contests.CONTESTS).parse_args(arguments)
+    unknown = [name for name in options.only.split(",") if name not in contests.CONTESTS]
+    if unknown:
+        print(f"--only: found {unknown[0]!r}, expected one of {', '.join(contests.CONTESTS)}", file=sys.stderr)
+        return 2
+    warnings.simplefilter("ignore")
+    transformers.logging.set_verbosity_error()
+    if options.threads > 0:
+        torch.set_num_threads(options.threads)
+    about = {
+        "locus": locus.__version__,
+        "isa": locus.cpu_info()["isa"],
+        "torch": torch.__version__,
+        "transformers": transformers.__version__,
+        "threads": torch.get_num_threads(),
+        "rounds": options.rounds,
+        "batch": options.batch,
+        "heads": options.heads,
+        "width": options.width,
+    }
+    result = {"about": about, "entries": [], "absent": [], "timed": []}
+    right = True
+    for name in options.only.split(","):
+        for tokens in options.sizes:
+            print(f"{name}, n = {tokens} ...", file=sys.stderr)
+            torch.manual_seed(0)
+            shape = contests.Shape(options.batch, options.heads, tokens, options.width)
+            right &= _measure(contests.CONTESTS[name](shape, options), tokens, options, result)
+    result["entries"] = list(_entries(result))
+    report.write(result, options.output)
+    print(report.markdown(result), end="")
+    print(f"wrote {options.output}/bench.json, bench.md, bench.svg", file=sys.stderr)
+    return 0 if right else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""BERT, RoBERTa and the models that share their attention: schemes ``none``, ``relative_key``, ``relative_key_query``."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+from .adapter import Adapter, by_heads, cached, can_run, dropout_of, head_mask_fits, joined, run
+from .masks import from_additive
+
+_SCHEMES = {"absolute": "none", "relative_key": "relative_key", "relative_key_query": "relative_key_query"}
+
+
+class SelfAttention(Adapter):
+    signature = (
+        "hidden_states",
+        "attention_mask",
+        "head_mask",
+        "encoder_hidden_states",
+        "past_key_values",
+        "output_attentions",
+        "cache_position",
+    )
+
+    @classmethod
+    def refuse(cls, module) -> Optional[str]:
+        kind = module.position_embedding_type
+        return None if kind in _SCHEMES else f"position_embedding_type {kind!r}, expected one of {', '.join(_SCHEMES)}"
+
+    @classmethod
+    def used_scheme(cls, module) -> str:
+        return _SCHEMES[module.position_embedding_type]
+
+    def forward(
+        self,
+        hidden_states,
+        attention_mask=None,
+        head_mask=None,
+        encoder_hidden_states=None,
+        past_key_values=None,
+        output_attentions=False,
+        cache_position=None,
+    ):
+        crosses = encoder_hidden_states is not None
+        scheme = _SCHEMES[self.position_embedding_type]
+        queries = hidden_states.shape[1]
+        # With a cache the original gives every query the position of the last key, which is right for one query.
+        blurred = scheme != "none" and past_key_values is not None and queries > 1
+        if output_attentions or blurred or not head_mask_fits(head_mask) or not can_run(hidden_states):
+            return super().forward(
+                hidden_states,
+                attention_mask,
+                head_mask,
+                encoder_hidden_states,
+                past_key_values,
+                output_attentions,
+                cache_position,
+            )
+        q = by_heads(self.query(hidden_states), self.num_attention_heads)
+        states = encoder_hidden_states if crosses else hidden_states
+        k, v = cached(self, past_key_values, states, crosses, cache_position, self._project)
+        call = {"scheme": scheme}
+        offset = 0
+        if not crosses and past_key_values is not None:
+            offset = k.shape[2] - queries
+        if scheme != "none":
+            call["rel_k"] = self.distance_embedding.weight
+        seen = from_additive(attention_mask, queries, k.shape[2], offset).arguments()
+        if attention_mask is None and self._causal_without_mask(crosses, queries):
+            seen["causal"], offset = True, 0
+        p = dropout_of(self, self.dropout.p)
+        out = run(q, k, v, head_mask=head_mask, query_offset=offset, dropout=p, **seen, **call)
+        return joined(out), None
+
+    def _project(self, states):
+        return tuple(by_heads(project(states), self.num_attention_heads) for project in (self.key, self.value))
+
+    def _causal_without_mask(self, crosses: bool, queries: int) -> bool:
+        """The SDPA classes leave the causal mask to SDPA where there is no padding; it counts from the first key."""
+        return hasattr(self, "dropout_prob") and self.is_decoder and not crosses and queries > 1

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""MPNet: scheme ``t5`` with the scale 1/sqrt(D). The swapped encoder hands its table on instead of [B,H,n,n] biases."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+from torch import Tensor
+
+from .adapter import Adapter, by_heads, can_run, dropout_of, head_mask_fits, joined, run
+from .masks import from_additive
+
+BUCKETS, MAX_DISTANCE = 32, 128  # fixed in compute_position_bias, whatever the config says
+
+
+class Position(NamedTuple):
+    encoder: object
+    states: Tensor  # of the first layer: what the original would need to make the bias
+
+    def dense(self) -> Tensor:
+        return self.encoder.dense_position_bias(self.states)
+
+
+class Encoder(Adapter):
+    scheme = "bias table"
+
+    @classmethod
+    def refuse(cls, module) -> Optional[str]:
+        rows = module.relative_attention_bias.weight.shape[0]
+        return None if rows >= BUCKETS else f"relative_attention_bias has {rows} rows, expected at least {BUCKETS}"
+
+    def compute_position_bias(self, x, position_ids=None, num_buckets=BUCKETS):
+        if position_ids is not None or num_buckets != BUCKETS or not can_run(x):
+            return super().compute_position_bias(x, position_ids, num_buckets)
+        return Position(self, x)
+
+    def dense_position_bias(self, x) -> Tensor:
+        return super().compute_position_bias(x)
+
+
+class SelfAttention(Adapter):
+    scheme = "t5"
+    signature = ("hidden_states", "attention_mask", "head_mask", "position_bias", "output_attentions", "kwargs")
+
+    def forward(
+        self, hidden_states, attention_mask=None, head_mask=None, position_bias=None, output_attentions=False, **kwargs
+    ):
+        known = position_bias is None or isinstance(position_bias, Position)
+        if output_attentions or not known or not head_mask_fits(head_mask) or not can_run(hidden_states):
+            if isinstance(position_bias, Position):
+                position_bias = position_bias.dense()
+            return super().forward(hidden_states, attention_mask, head_mask, position_bias, output_attentions, **kwargs)
+        q, k, v = (by_heads(project(hidden_states), self.num_attention_heads) for project in (self.q, self.k, self.v))
+        call = {"scale": q.shape[-1] ** -0.5}
+        if position_bias is not None:
+            table = position_bias.encoder.relative_attention_bias.weight[:BUCKETS]
+            call.update(scheme="t5", bias=table, buckets=BUCKETS, max_distance=MAX_DISTANCE, bidirectional=1)
+        seen = from_additive(attention_mask, q.shape[2], k.shape[2], 0).arguments()
+        p = dropout_of(self, self.dropout.p)
+        out = run(q, k, v, head_mask=head_mask, query_offset=0, dropout=p, **seen, **call)
+        return (self.o(joined(out)),)

@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``patch(model)``: the attention of Hugging Face models on Locus, in place.
+
+    report = locus.torch.patch(model)     # swaps what it knows, tells what it left and why
+    locus.torch.unpatch(model)
+
+    with locus.torch.patched(model) as report:
+        ...
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import importlib
+import inspect
+from dataclasses import dataclass, field
+from typing import Optional
+
+from torch import nn
+
+_BERT_LIKE = {
+    "bert": ("BertSelfAttention", "BertSdpaSelfAttention"),
+    "roberta": ("RobertaSelfAttention", "RobertaSdpaSelfAttention"),
+    "camembert": ("CamembertSelfAttention", "CamembertSdpaSelfAttention"),
+    "xlm_roberta": ("XLMRobertaSelfAttention", "XLMRobertaSdpaSelfAttention"),
+    "xlm_roberta_xl": ("XLMRobertaXLSelfAttention", "XLMRobertaXLSdpaSelfAttention"),
+    "roberta_prelayernorm": ("RobertaPreLayerNormSelfAttention",),
+    "electra": ("ElectraSelfAttention",),
+    "ernie": ("ErnieSelfAttention",),
+    "megatron_bert": ("MegatronBertSelfAttention",),
+    "bert_generation": ("BertGenerationSelfAttention",),
+    "roc_bert": ("RoCBertSelfAttention",),
+    "xmod": ("XmodSelfAttention",),
+}
+
+# (folder under transformers.models, modeling file, class) -> (adapter file, adapter)
+KNOWN = {
+    ("deberta", "modeling_deberta", "DisentangledSelfAttention"): ("deberta", "V1Attention"),
+    ("deberta", "modeling_deberta", "DebertaEncoder"): ("deberta", "Encoder"),
+    ("deberta_v2", "modeling_deberta_v2", "DisentangledSelfAttention"): ("deberta", "V2Attention"),
+    ("deberta_v2", "modeling_deberta_v2", "DebertaV2Encoder"): ("deberta", "Encoder"),
+    ("t5", "modeling_t5", "T5Attention"): ("t5", "T5Attention"),
+    ("mt5", "modeling_mt5", "MT5Attention"): ("t5", "T5Attention"),
+    ("umt5", "modeling_umt5", "UMT5Attention"): ("t5", "UMT5Attention"),
+    ("umt5", "modeling_umt5", "UMT5Block"): ("t5", "UMT5Block"),
+    ("data2vec", "modeling_data2vec_text", "Data2VecTextSelfAttention"): ("bert", "SelfAttention"),
+    ("mpnet", "modeling_mpnet", "MPNetSelfAttention"): ("mpnet", "SelfAttention"),
+    ("mpnet", "modeling_mpnet", "MPNetEncoder"): ("mpnet", "Encoder"),
+    ("deprecated.transfo_xl", "modeling_transfo_xl", "RelPartialLearnableMultiHeadAttn"): (
+        "transformer_xl",
+        "Attention",
+    ),
+    ("xlnet", "modeling_xlnet", "XLNetRelativeAttention"): ("xlnet", "RelativeAttention"),
+    ("wav2vec2_conformer", "modeling_wav2vec2_conformer", "Wav2Vec2ConformerSelfAttention"): (
+        "wav2vec2_conformer",
+        "SelfAttention",
+    ),
+    ("wav2vec2_bert", "modeling_wav2vec2_bert", "Wav2Vec2BertSelfAttention"): ("wav2vec2_bert", "SelfAttention"),
+}
+KNOWN.update(
+    {
+        (folder, f"modeling_{folder}", name): ("bert", "SelfAttention")
+        for folder, names in _BERT_LIKE.items()
+        for name in names
+    }
+)
+
+
+# ---- classes ----
+
+
+def _module_name(folder: str, file: str) -> str:
+    return f"transformers.models.{folder}.{file}"
+
+
+_BY_CLASS = {(_module_name(folder, file), name): (folder, file, name) for folder, file, name in KNOWN}
+_BY_NAME = {f"{folder.split('.')[-1]}_{name}": (folder, file, name) for folder, file, name in KNOWN}
+
+
+@functools.lru_cache(maxsize=None)
+def swapped_class(name: str) -> type:
+    """The class `name` of locus.torch.swapped: an adapter in front of the class it stands for."""
+    folder, file, original = _BY_NAME[name]
+    adapter_file, adapter = KNOWN[folder, file, original]
+    base = getattr(importlib.import_module(_module_name(folder, file)), original)
+    mixin = getattr(importlib.import_module(f"{__package__}.{adapter_file}"), adapter)
+    # Module and qualified name make pickle find the class again: see swapped.py.
+    names = {"__module__": f"{__package__}.swapped", "__qualname__": name, "locus_original": base, "locus_adapter": mixin}
+    return type(f"Locus{original}", (mixin, base), names)
+
+
+def _candidate(module: nn.Module) -> Optional[type]:
+    """The class to put in place of this module's own; None: not one we know."""
+    key = _BY_CLASS.get((type(module).__module__, type(module).__qualname__))
+    return None if key is None else swapped_class(f"{key[0].split('.')[-1]}_{key[2]}")
+
+
+def is_patched(module: nn.Module) -> bool:
+    return hasattr(type(module), "locus_original")
+
+
+def _unfit(module: nn.Module, new: type) -> Optional[str]:
+    expected = new.locus_adapter.signature
+    if expected:
+        found = tuple(inspect.signature(new.locus_original.forward).parameters)[1:]
+        if found != expected:
+            return f"forward takes ({', '.join(found)}), expected ({', '.join(expected)}): another version of transformers"
+    return new.locus_adapter.refuse(module)
+
+
+def _looks_like_attention(module: nn.Module) -> bool:
+    """Attention that we do not know. Wrappers around attention that we do know are not meant."""
+    if not type(module).__name__.lower().endswith(("attention", "attn")):
+        return False
+    return not any(is_patched(child) or _candidate(child) or _looks_like_attention(child) for child in module.children())
+
+
+# ---- reports ----
+
+
+@dataclass(frozen=True)
+class Entry:
+    name: str  # of the module in the model
+    kind: str  # its original class
+    note: str  # the scheme it runs, or why it was left alone
+
+
+@dataclass
+class Report:
+    """What patch did: ``swapped`` and ``left``."""
+
+    model: str
+    swapped: list = field(default_factory=list)
+    left: list = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [f"{self.model}: {len(self.swapped)} modules swapped, {len(self.left)} left as they are"]
+        for title, entries in (("swapped", self.swapped), ("left", self.left)):
+            groups: dict = {}
+            for entry in entries:
+                groups.setdefault((entry.kind, entry.note), []).append(entry.name)
+            for (kind, note), names in groups.items():
+                lines.append(f"  {title}: {len(names)} x {kind}: {note} ({names[0]}{', ...' if len(names) > 1 else ''})")
+        return "\n".join(lines)
+
+
+# ---- what users call ----
+
+
+def patch(model: nn.Module, strict: bool = False) -> Report:
+    """Swap the attention of `model` in place. ValueError: nothing in it is known, or, if strict, anything was left."""
+    report = Report(type(model).__name__)
+    planned = []
+    for name, module in model.named_modules():
+        if is_patched(module):
+            adapter = type(module).locus_adapter
+            report.swapped.append(Entry(name, type(module).locus_original.__name__, adapter.used_scheme(module)))
+            continue
+        new = _candidate(module)
+        kind = type(module).__name__
+        if new is None:
+            if _looks_like_attention(module):
+                report.left.append(Entry(name, kind, "no adapter for this class"))
+            continue
+        reason = _unfit(module, new)
+        if reason is not None:
+            report.left.append(Entry(name, kind, reason))
+            continue
+        planned.append((module, new))
+        report.swapped.append(Entry(name, kind, new.locus_adapter.used_scheme(module)))
+    if not report.swapped or (strict and report.left):
+        families = ", ".join(sorted({folder.split(".")[-1] for folder, _, _ in KNOWN}))
+        raise ValueError(f"{report}\nknown families: {families}")
+    for module, new in planned:
+        module.__class__ = new
+    return report
+
+
+def unpatch(model: nn.Module) -> int:
+    """Put the original classes back. Returns how many modules had been swapped."""
+    count = 0
+    for module in model.modules():
+        if is_patched(module):
+            module.__class__ = type(module).locus_original
+            count += 1
+    return count
+
+
+@contextlib.contextmanager
+def patched(model: nn.Module, strict: bool = False):
+    """Swapped inside the block; afterwards every module has the class that it had before."""
+    before = {id(module) for module in model.modules() if is_patched(module)}
+    report = patch(model, strict)
+    try:
+        yield report
+    finally:
+        for module in model.modules():
+            if is_patched(module) and id(module) not in before:
+                module.__class__ = type(module).locus_original

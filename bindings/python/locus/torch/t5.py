@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: Apache-2.0
+"""T5, mT5, FLAN-T5 and UMT5: scheme ``t5``; cross-attention: scheme ``none`` with scale 1.
+
+T5 hands its bias from the first layer to the others as [1,H,n,n] with the mask added. Here a ``Position`` travels that
+road: the learned table and the mask, from which each layer's call is made. The table stays the parameter itself, so
+its gradient is a sum over the layers, as in the original.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Optional
+
+import torch
+from torch import Tensor
+
+from .adapter import Adapter, by_heads, cached, can_run, dropout_of, head_mask_fits, joined, original_code, run
+from .masks import from_additive
+
+
+class Position(NamedTuple):
+    table: Optional[Tensor]  # [buckets,H]; None: no bias
+    mask: Optional[Tensor]  # additive, as the stack made it
+
+
+def _offset(cache_position, queries: int, keys: int) -> Optional[int]:
+    """Position of the first query; None: the positions are not consecutive."""
+    if cache_position is None or torch.compiler.is_compiling():
+        return keys - queries
+    first = int(cache_position[0])
+    return first if int(cache_position[-1]) - first == queries - 1 else None
+
+
+def _attention(module, hidden_states, keys, values, table, mask, offset, head_mask) -> Tensor:
+    q = by_heads(module.q(hidden_states), module.n_heads)
+    seen = from_additive(mask, q.shape[2], keys.shape[2], offset)
+    call = {"scale": 1.0}
+    if table is not None and module.pruned_heads:
+        table = table[:, [head for head in range(table.shape[1]) if head not in module.pruned_heads]]
+    if table is not None:
+        call.update(
+            scheme="t5",
+            bias=table,
+            buckets=module.relative_attention_num_buckets,
+            max_distance=module.relative_attention_max_distance,
+            bidirectional=0 if module.is_decoder else 1,
+        )
+    p = dropout_of(module, module.dropout)
+    out = run(q, keys, values, head_mask=head_mask, query_offset=offset, dropout=p, **seen.arguments(), **call)
+    return module.o(joined(out))
+
+
+class _Shared(Adapter):
+    @classmethod
+    def used_scheme(cls, module) -> str:
+        return "t5" if module.has_relative_attention_bias else "none, or t5 with the table of layer 0"
+
+    def _project(self, states: Tensor):
+        return tuple(by_heads(project(states), self.n_heads) for project in (self.k, self.v))
+
+
+class T5Attention(_Shared):
+    signature = (
+        "hidden_states",
+        "mask",
+        "key_value_states",
+        "position_bias",
+        "past_key_values",
+        "layer_head_mask",
+        "query_length",
+        "use_cache",
+        "output_attentions",
+        "cache_position",
+    )
+
+    def forward(
+        self,
+        hidden_states,
+        mask=None,
+        key_value_states=None,
+        position_bias=None,
+        past_key_values=None,
+        layer_head_mask=None,
+        query_length=None,
+        use_cache=False,
+        output_attentions=False,
+        cache_position=None,
+    ):
+        crosses = key_value_states is not None
+        queries = hidden_states.shape[1]
+        known = position_bias is None or isinstance(position_bias, Position)
+        gap = not crosses and _offset(cache_position, queries, queries) is None
+        if output_attentions or not known or gap or not head_mask_fits(layer_head_mask) or not can_run(hidden_states):
+            if isinstance(position_bias, Position):
+                raise RuntimeError(
+                    f"{type(self).__name__}: the first layer ran on Locus and this one can not "
+                    "(its inputs differ in device, type or head mask); use locus.torch.unpatch"
+                )
+            return super().forward(
+                hidden_states,
+                mask,
+                key_value_states,
+                position_bias,
+                past_key_values,
+                layer_head_mask,
+                query_length,
+                use_cache,
+                output_attentions,
+                cache_position,
+            )
+        states = key_value_states if crosses else hidden_states
+        keys, values = cached(self, past_key_values, states, crosses, cache_position, self._project)
+        if position_bias is None:
+            table = self.relative_attention_bias.weight if self.has_relative_attention_bias else None
+            position_bias = Position(table, mask)
+        offset = 0 if crosses else _offset(cache_position, queries, keys.shape[2])
+        table, mask = position_bias
+        out = _attention(self, hidden_states, keys, values, table, mask, offset, layer_head_mask)
+        return out, position_bias
+
+
+class UMT5Attention(_Shared):
+    signature = (
+        "hidden_states",
+        "encoder_hidden_states",
+        "past_key_values",
+        "attention_mask",
+        "layer_head_mask",
+        "cache_position",
+    )
+
+    def forward(
+        self,
+        hidden_states,
+        encoder_hidden_states=None,
+        past_key_values=None,
+        attention_mask=None,
+        layer_head_mask=None,
+        cache_position=None,
+    ):
+        crosses = encoder_hidden_states is not None
+        queries = hidden_states.shape[1]
+        gap = not crosses and _offset(cache_position, queries, queries) is None
+        if gap or not head_mask_fits(layer_head_mask) or not can_run(hidden_states):
+            return super().forward(
+                hidden_states, encoder_hidden_states, past_key_values, attention_mask, layer_head_mask, cache_position
+            )
+        states = encoder_hidden_states if crosses else hidden_states
+        keys, values = cached(self, past_key_values, states, crosses, cache_position, self._project)
+        table = self.relative_attention_bias.weight if self.has_relative_attention_bias else None
+        offset = 0 if crosses else _offset(cache_position, queries, keys.shape[2])
+        out = _attention(self, hidden_states, keys, values, table, attention_mask, offset, layer_head_mask)
+        return out, None
+
+
+class UMT5Block(Adapter):
+    """UMT5's attention always returns its weights and is not told whether they are wanted; its block is."""
+
+    scheme = "watches output_attentions"
+
+    def forward(self, *args, output_attentions=False, **kwargs):
+        if not output_attentions:
+            return super().forward(*args, output_attentions=False, **kwargs)
+        with original_code():
+            return super().forward(*args, output_attentions=output_attentions, **kwargs)

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* locus._native: what the declarations and the machine say, and the table of functions. */
+#include "native.h"
+
+/* Append what PyObject-building code made; -1: it failed. Takes the reference. */
+static int append(PyObject *list, PyObject *item)
+{
+    const int status = item != NULL ? PyList_Append(list, item) : -1;
+    Py_XDECREF(item);
+    return status;
+}
+
+/* ---- declarations ---- */
+
+static PyObject *choices_of(const locus_option_info *info)
+{
+    PyObject *names = PyList_New(0);
+    const locus_choice *choice = info->choices;
+    for (; names != NULL && choice != NULL && choice->name != NULL; choice++)
+        if (append(names, PyUnicode_FromString(choice->name)) != 0) Py_CLEAR(names);
+    return names;
+}
+
+/* The default as a value of its kind: the name of a choice, a whole or a real number. */
+static PyObject *preset_of(const locus_option_info *info)
+{
+    if (info->required) return Py_NewRef(Py_None);
+    if (info->kind == LOCUS_OPTION_REAL) return PyFloat_FromDouble(info->preset);
+    if (info->kind == LOCUS_OPTION_CHOICE)
+        for (const locus_choice *choice = info->choices; choice->name != NULL; choice++)
+            if (choice->value == (int64_t)info->preset) return PyUnicode_FromString(choice->name);
+    return PyLong_FromLongLong((long long)info->preset);
+}
+
+static PyObject *option_of(const locus_option_info *info)
+{
+    static const char *const kinds[] = {[LOCUS_OPTION_INTEGER] = "integer",
+                                        [LOCUS_OPTION_REAL] = "real",
+                                        [LOCUS_OPTION_CHOICE] = "choice"};
+    return Py_BuildValue("{sssssssIsOszsdsdsNsN}", "name", info->name, "help", info->help, "kind",
+                         kinds[info->kind], "levels", (unsigned)info->levels, "required",
+                         info->required ? Py_True : Py_False, "with", info->with, "minimum",
+                         info->minimum, "maximum", info->maximum, "default", preset_of(info),
+                         "choices", choices_of(info));
+}
+
+static PyObject *tensors_of(const locus_tensor_info *info)
+{
+    PyObject *list = PyList_New(0);
+    for (; list != NULL && info->name != NULL; info++) {
+        PyObject *item = Py_BuildValue("{ssszsssIsO}", "name", info->name, "help", info->help,
+                                       "shape", info->shape, "levels", (unsigned)info->levels,
+                                       "required", info->required ? Py_True : Py_False);
+        if (append(list, item) != 0) Py_CLEAR(list);
+    }
+    return list;
+}
+
+static PyObject *options_of(const locus_option_info *info)
+{
+    PyObject *list = PyList_New(0);
+    for (; list != NULL && info->name != NULL; info++)
+        if (append(list, option_of(info)) != 0) Py_CLEAR(list);
+    return list;
+}
+
+static PyObject *terms_of(uint32_t terms)
+{
+    PyObject *list = PyList_New(0);
+    for (uint32_t bit = 1; list != NULL && bit != 0; bit <<= 1)
+        if ((terms & bit) != 0 && locus_term_name(bit) != NULL &&
+            append(list, PyUnicode_FromString(locus_term_name(bit))) != 0)
+            Py_CLEAR(list);
+    return list;
+}
+
+PyObject *native_schemes(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    PyObject *list = PyList_New(0);
+    for (size_t i = 0; list != NULL && i < locus_scheme_count(); i++) {
+        const locus_scheme_info *s = locus_scheme_at(i);
+        PyObject *item =
+            Py_BuildValue("{sssssssssssssNsIsNsN}", "name", s->name, "title", s->title, "formula",
+                          s->formula, "citation", s->citation, "rule", s->rule, "scale", s->scale,
+                          "terms", terms_of(s->terms), "traits", (unsigned)s->traits, "options",
+                          options_of(s->options), "tensors", tensors_of(s->tensors));
+        if (append(list, item) != 0) Py_CLEAR(list);
+    }
+    return list;
+}
+
+PyObject *native_common_tensors(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return tensors_of(locus_common_tensors());
+}
+
+/* ---- the machine ---- */
+
+static PyObject *cpu_info(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    PyObject *built = PyList_New(0), *available = PyList_New(0);
+    for (size_t i = 0; built && available && locus_isa_name(i) != NULL; i++) {
+        const char *name = locus_isa_name(i);
+        if (append(built, PyUnicode_FromString(name)) != 0) Py_CLEAR(built);
+        if (built != NULL && locus_isa_available(name) &&
+            append(available, PyUnicode_FromString(name)) != 0)
+            Py_CLEAR(available);
+    }
+    if (built == NULL || available == NULL) {
+        Py_XDECREF(built);
+        Py_XDECREF(available);
+        return NULL;
+    }
+    return Py_BuildValue("{sNsNszsIsO}", "built", built, "available", available, "isa",
+                         locus_isa_pick(NULL), "threads", (unsigned)locus_default_threads(),
+                         "openmp", locus_has_threads() ? Py_True : Py_False);
+}
+
+static PyObject *version(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    return PyUnicode_FromString(locus_version());
+}
+
+/* What this module was compiled for, and what it runs with: they part when the headers and
+ * the objects of a build do. */
+static PyObject *abi(PyObject *module, PyObject *unused)
+{
+    (void)module;
+    (void)unused;
+    locus_config config;
+    const locus_status status = locus_config_init(&config, "none");
+    return Py_BuildValue("{s(iii)sssisnsn}", "header_version", LOCUS_VERSION_MAJOR,
+                         LOCUS_VERSION_MINOR, LOCUS_VERSION_PATCH, "library_version",
+                         locus_version(), "statuses", (int)LOCUS_STATUS_COUNT, "config_bytes",
+                         status == LOCUS_OK ? (Py_ssize_t)config.size : -1, "tensor_count",
+                         (Py_ssize_t)LOCUS_TENSOR_COUNT);
+}
+
+static PyObject *status_text(PyObject *module, PyObject *number)
+{
+    (void)module;
+    const long status = PyLong_AsLong(number);
+    if (status == -1 && PyErr_Occurred()) return NULL;
+    if (status < 0 || status >= LOCUS_STATUS_COUNT) Py_RETURN_NONE;
+    return PyUnicode_FromString(locus_status_text((locus_status)status));
+}
+
+/* ---- the module ---- */
+
+/* METH_FASTCALL functions have another type than PyMethodDef names. */
+#define FAST(function) ((PyCFunction)(void (*)(void))(function))
+
+static PyMethodDef methods[] = {
+    {"forward", FAST(native_forward), METH_FASTCALL, "forward(config, tensors, out, lse)"},
+    {"backward", FAST(native_backward), METH_FASTCALL,
+     "backward(config, tensors, out, lse, dout, grads, accumulate)"},
+    {"layer_forward", FAST(native_layer_forward), METH_FASTCALL,
+     "layer_forward(config, tensors, out, lse) -> saved"},
+    {"layer_backward", FAST(native_layer_backward), METH_FASTCALL,
+     "layer_backward(config, tensors, saved, dout, grads, accumulate)"},
+    {"file_read", native_file_read, METH_O, "file_read(path) -> (metadata, tensors)"},
+    {"file_write", FAST(native_file_write), METH_FASTCALL, "file_write(path, metadata, tensors)"},
+    {"case_load", native_case_load, METH_O, "case_load(path) -> case"},
+    {"case_info", native_case_info, METH_O, "case_info(case) -> dict"},
+    {"case_run", FAST(native_case_run), METH_FASTCALL,
+     "case_run(case, oracle, threads, isa) -> tensors"},
+    {"case_compare", native_case_compare, METH_O, "case_compare(case) -> dicts"},
+    {"case_save", FAST(native_case_save), METH_FASTCALL, "case_save(case, path)"},
+    {"explain", FAST(native_explain), METH_FASTCALL,
+     "explain(kind, config, tensors, (batch, head, query, queries, key, keys)) -> dict"},
+    {"render", FAST(native_render), METH_FASTCALL,
+     "render(figure, format, theme, width, prefix) -> str"},
+    {"schemes", native_schemes, METH_NOARGS, "the declarations of all schemes"},
+    {"common_tensors", native_common_tensors, METH_NOARGS, "tensors that every scheme takes"},
+    {"cpu_info", cpu_info, METH_NOARGS, "instruction sets and threads"},
+    {"version", version, METH_NOARGS, "the version of the library"},
+    {"abi", abi, METH_NOARGS, "what the module was compiled for and runs with"},
+    {"status_text", status_text, METH_O, "one line for a status, None for no status"},
+    {"cache_info", native_cache_info, METH_NOARGS, "plans and workspaces that are kept"},
+    {"cache_clear", native_cache_clear, METH_NOARGS, "forget plans and workspaces"},
+    {NULL, NULL, 0, NULL},
+};
+
+static int prepare(PyObject *module)
+{
+    (void)module;
+    if (native_prepare_plans() == 0) return 0;
+    PyErr_NoMemory();
+    return -1;
+}
+
+static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)prepare}, {0, NULL}};
+
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, .m_name = "locus._native",
+                                        .m_methods = methods, .m_slots = slots};
+
+PyMODINIT_FUNC PyInit__native(void);
+PyMODINIT_FUNC PyInit__native(void) { return PyModuleDef_Init(&definition); }

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_PYTHON_NATIVE_H
+#define LOCUS_PYTHON_NATIVE_H
+
+/* The extension module locus._native: Python objects in, calls of the public C interface,
+ * Python exceptions out. Everything here is called with the GIL held; it is given up around
+ * the library's own work. Caches are guarded by the GIL and hold no Python objects. */
+
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030b0000
+#include <Python.h>
+#include <locus/locus.h>
+
+/* ---- errors.c ---- */
+
+/* Raise what locus._errors makes of a status; `text` is the library's own line. */
+void native_raise(locus_status status, const char *text);
+
+/* The same with a line of ours, in the library's manner. */
+void native_refuse(locus_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* ---- views.c, dlpack.c: arrays of other people ---- */
+
+/* What keeps one array's memory in place until the call is over. */
+typedef struct native_hold {
+    void (*release)(struct native_hold *hold);
+    union {
+        Py_buffer buffer;
+        void *managed;
+    };
+} native_hold;
+
+enum { NATIVE_MOST_HOLDS = 2 * LOCUS_TENSOR_COUNT + 4 };
+
+typedef struct native_holds {
+    size_t count;
+    native_hold hold[NATIVE_MOST_HOLDS];
+} native_holds;
+
+void native_release(native_hold *hold);
+void native_let_go(native_holds *holds);
+
+/* A view of `object` (buffer protocol or DLPack, on the CPU) as tensor `prefix``name`. -1: an
+ * exception is set. */
+typedef struct native_role {
+    const char *prefix; /* "" or "grad."      */
+    const char *name;   /* "q", "out", ...    */
+    int writable;       /* 1: an output       */
+} native_role;
+
+int native_view(locus_tensor *view, native_holds *holds, PyObject *object, const native_role *role);
+
+/* The parts of native_view that both protocols share. Strides count bytes in `layout`. */
+typedef struct native_layout {
+    void *data;
+    locus_dtype dtype;
+    int axes;
+    const int64_t *shape;
+    int64_t stride[LOCUS_MAX_RANK];
+} native_layout;
+
+int native_check_axes(int axes, const native_role *role);
+int native_refuse_type(const native_role *role, const char *found);
+int native_fill_view(locus_tensor *view, const native_layout *layout, const native_role *role);
+
+/* 1: done, 0: `object` does not speak DLPack, -1: an exception is set. */
+int native_view_dlpack(locus_tensor *view, native_hold *hold, PyObject *object,
+                       const native_role *role);
+
+/* ---- config.c ---- */
+
+/* A configuration that owns its text, so that it outlives the Python objects. */
+typedef struct native_config {
+    locus_config c;
+    uint32_t level; /* LOCUS_ATTEND or LOCUS_LAYER */
+    char isa[32], path[32];
+} native_config;
+
+int native_read_config(native_config *config, uint32_t level, PyObject *dict);
+
+/* Read a dict of name -> array into `tensors`. */
+int native_read_tensors(locus_tensors *tensors, native_holds *holds, PyObject *dict,
+                        const char *prefix, int writable);
+
+/* ---- plans.c: a bounded cache of plans, and of workspaces ---- */
+
+typedef struct native_plan {
+    locus_plan *attention; /* level LOCUS_ATTEND */
+    locus_layer *layer;    /* level LOCUS_LAYER  */
+    size_t references;     /* the cache's own included */
+    locus_allocator allocator;
+    size_t bytes; /* that `allocator` gave  */
+    uint64_t hash, last_use;
+    size_t key_bytes;
+    unsigned char key[];
+} native_plan;
+
+/* The plan of this call, new or from the cache; NULL: an exception is set. */
+native_plan *native_plan_for(const native_config *config, const locus_tensors *shapes);
+int native_plan_serves(const native_plan *plan, const native_config *config,
+                       const locus_tensors *shapes);
+void native_plan_drop(native_plan *plan);
+
+/* 64-byte aligned memory of at least `bytes`, kept for the next call when given back. */
+typedef struct native_workspace {
+    void *memory;
+    size_t bytes;
+} native_workspace;
+
+int native_take_workspace(native_workspace *workspace, size_t bytes);
+void native_give_workspace(native_workspace workspace);
+
+/* Threads of a call that asks for so many (0: the default); 1 in the child of a fork. */
+uint32_t native_threads(uint32_t asked);
+
+int native_prepare_plans(void);
+PyObject *native_cache_info(PyObject *module, PyObject *unused);
+PyObject *native_cache_clear(PyObject *module, PyObject *unused);
+
+/* ---- functions of the module ---- */
+
+PyObject *native_forward(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_layer_forward(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_layer_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_schemes(PyObject *module, PyObject *unused);
+PyObject *native_common_tensors(PyObject *module, PyObject *unused);
+
+/* ---- files.c, cases.c ---- */
+
+/* A dense copy of a tensor as (name, dtype, shape, bytearray). */
+PyObject *native_pack_tensor(const char *name, const locus_tensor *tensor);
+/* The C path of str, bytes or os.PathLike, as bytes that the caller owns. */
+PyObject *native_path(PyObject *object);
+
+PyObject *native_file_read(PyObject *module, PyObject *path);
+PyObject *native_file_write(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_case_load(PyObject *module, PyObject *path);
+PyObject *native_case_info(PyObject *module, PyObject *capsule);
+PyObject *native_case_run(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_case_compare(PyObject *module, PyObject *capsule);
+PyObject *native_case_save(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+/* ---- explain.c, figures.c ---- */
+
+PyObject *native_explain(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_render(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+/* 0 when a function got as many arguments as it takes. */
+int native_check_count(const char *function, Py_ssize_t found, Py_ssize_t expected);
+
+#endif

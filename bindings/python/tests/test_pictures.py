@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""explain and plot."""
+
+import xml.etree.ElementTree
+
+import numpy as np
+import pytest
+from conftest import GOLDEN, H, T
+
+import locus
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_terms_add_up_to_the_score_that_attention_sees(call, causal):
+    e = locus.explain(**call.arrays, **call.keywords, causal=causal, batch=1, head=2)
+    out, lse = locus.attend(**call.arrays, **call.keywords, causal=causal, return_lse=True)
+    seen = e.visible
+    assert e.score.shape == e.weight.shape == (T, T) and seen.any() and seen.all() != causal
+    assert np.allclose(sum(e.terms.values())[seen], e.score[seen], atol=1e-12)
+    assert np.isneginf(e.score[~seen]).all() and not e.weight[~seen].any()
+    assert np.allclose(e.lse, lse[1, 2], atol=1e-5)
+    assert np.allclose(e.weight.sum(-1), 1)
+    if call.scheme != "shaw":  # whose values have positions, too
+        assert np.allclose(e.weight @ call.arrays["v"][1, 2], out[1, 2], atol=1e-5)
+
+
+def test_a_part_of_the_pairs(qkv):
+    whole = locus.explain(*qkv, scheme="alibi", head=1)
+    part = locus.explain(*qkv, scheme="alibi", head=1, rows=range(2, 5), keys=slice(3, None))
+    assert (part.rows, part.keys) == (range(2, 5), range(3, T))
+    assert np.array_equal(part.weight, whole.weight[2:5, 3:])
+    assert np.array_equal(part.terms["bias"], whole.terms["bias"][2:5, 3:])
+    for wrong in (dict(rows=range(0, T + 1)), dict(keys=range(-1, 2)), dict(head=H), dict(batch=-1)):
+        with pytest.raises(locus.LocusError):
+            locus.explain(*qkv, **wrong)
+
+
+def test_layers():
+    case = locus.case.load(GOLDEN / "t5" / "encoder.safetensors")
+    settings = dict(case.settings, heads=int(case.settings["heads"]))
+    e = locus.explain(**case.tensors, **settings, scheme="t5")
+    assert set(e.terms) == {"content", "bias"} and e.formulas["bias"]
+    assert np.allclose(e.lse, case.want["lse"][0, 0], atol=1e-5)
+
+
+def test_refusals_have_the_same_words(qkv):
+    with pytest.raises(locus.LocusError, match="tensor bias is missing"):
+        locus.explain(*qkv, scheme="t5")
+
+
+def test_pictures_are_svg(qkv, tmp_path):
+    figures = [
+        locus.explain(*qkv, scheme="alibi", causal=True).plot(),
+        locus.plot(locus.explain(*qkv, scheme="alibi"), title="<&>"),
+        locus.plot(np.eye(4), title="one", x_names=list("abcd"), y_names=list("efgh")),
+        locus.plot({"a": [1, 2, 3], "b": ([0, 5], [2, 1])}, x_label="x", y_label="y", theme="dark"),
+    ]
+    for figure in figures:
+        root = xml.etree.ElementTree.fromstring(figure._repr_svg_())
+        assert root.tag.endswith("svg") and str(figure) == figure.svg
+        assert figure._repr_svg_().startswith("<svg") and figure.svg.startswith("<?xml")
+        assert figure.text(100).isascii()
+    assert len({xml.etree.ElementTree.fromstring(figure._repr_svg_()).get("id") for figure in figures}) == 4
+    assert "bias" in figures[0].svg and "&lt;&amp;&gt;" in figures[1].svg
+    for ending in ("svg", "txt", "csv", "json"):
+        figures[2].save(tmp_path / f"figure.{ending}")
+        assert (tmp_path / f"figure.{ending}").stat().st_size > 0
+    with pytest.raises(ValueError, match="ending 'png'"):
+        figures[2].save(tmp_path / "figure.png")
+
+
+@pytest.mark.parametrize(
+    "data, about",
+    [(np.ones(3), {}), (np.ones((2, 2)), dict(x_names=["a"])), ({"a": np.ones((2, 2))}, {}),
+     ({"a": ([1, 2], [1, 2, 3])}, {}), (np.ones((2, 2)), dict(title=3)), (np.ones((2, 2)), dict(theme="pink")),
+     (np.ones((2, 2)), dict(width=-1)), (np.ones((2, 2)), dict(x_names=[1, 2])), ("text", {})],
+)
+def test_wrong_pictures_raise(data, about):
+    with pytest.raises((ValueError, TypeError, OverflowError)):
+        locus.plot(data, **about)
