@@ -50,6 +50,7 @@ size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char
     TAKE(v, wanted->v, c->Tk * c->Dv);
     slot->k_row = c->D;
     slot->v_row = c->Dv;
+    slot->keys_bytes = arena.used;
     TAKE(key_table, wanted->key_table, plan->row_count * c->D);
     TAKE(query_table, wanted->query_table && !same_table, plan->row_count * c->D);
     TAKE(value_table, wanted->value_table, plan->row_count * c->Dv);
@@ -333,24 +334,21 @@ static void backward_group(const locus_backward_call *call, const locus_head *he
 static void turn_keys_back(const locus_plan *plan, const locus_slot *slot)
 {
     if (plan->turn_key == NULL || slot->k == NULL) return;
-    for (int64_t n = 0; n < plan->call.Tk; n++)
-        locus_turn_row(plan, slot->k + n * slot->k_row, plan->turn_key + 2 * plan->call.pairs * n,
-                       -1.0f);
+    for (int64_t n = 0; n < plan->call.Tk; n++) {
+        float *row = slot->k + n * slot->k_row;
+        locus_turn_row(plan, row, plan->turn_key + 2 * plan->call.pairs * n, -1.0f);
+        for (int64_t c = 0; c < plan->call.D; c++) row[c] += 0.0f; /* -0 becomes 0 */
+    }
 }
 
-/* The unit's rows of dk and dv in place of partial ones; zeroed here, while they are near. */
+/* The unit's rows of dk and dv in place of partial ones. */
 static void own_keys(const locus_backward_call *call, const locus_unit *unit, locus_slot *slot)
 {
     const locus_tensors *g = call->grad;
-    const locus_call *c = &call->plan->call;
     slot->k = call->wanted.k ? locus_f32(&g->k, unit->b, unit->kv, 0) : NULL;
     slot->v = call->wanted.v ? locus_f32(&g->v, unit->b, unit->kv, 0) : NULL;
     slot->k_row = g->k.stride[2];
     slot->v_row = g->v.stride[2];
-    for (int64_t n = 0; !call->accumulate && n < c->Tk; n++) {
-        if (slot->k != NULL) memset(slot->k + n * slot->k_row, 0, (size_t)c->D * sizeof(float));
-        if (slot->v != NULL) memset(slot->v + n * slot->v_row, 0, (size_t)c->Dv * sizeof(float));
-    }
 }
 
 static void run_unit(void *context, size_t index, uint32_t worker_number)
@@ -365,13 +363,15 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
     char *base = call->slots + index * call->slot_bytes;
     locus_slot slot;
     const locus_wanted partial = locus_unit_wanted(call, &unit);
-    memset(base, 0, locus_slot_carve(plan, &partial, base, &slot));
-
-    locus_head_pack(&head, 0, plan->call.Tk, 1);
+    const size_t bytes = locus_slot_carve(plan, &partial, base, &slot);
+    memset(base + slot.keys_bytes, 0, bytes - slot.keys_bytes);
     if (unit.owns_keys) own_keys(call, &unit, &slot);
+    locus_head_pack(&head, 0, plan->call.Tk, 1);
+    locus_keys_begin(&head, unit.owns_keys && call->accumulate);
     const int64_t group = plan->backward.group;
     for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile += group)
         backward_group(call, &head, &unit, tile, locus_least(tile + group, unit.tile_to), &slot);
+    locus_keys_end(&head, &slot);
     turn_keys_back(plan, &slot);
 }
 

@@ -24,6 +24,7 @@ typedef struct locus_slot {
     float *k; /* [Tk][D], turned like the keys; rows k_row apart     */
     float *v; /* [Tk][Dv]; rows v_row apart                          */
     int64_t k_row, v_row;
+    size_t keys_bytes;  /* of k and v, which lie first   */
     float *key_table;   /* [row_count][D] by entry       */
     float *query_table; /* [row_count][D]; may be the same memory as key_table */
     float *value_table; /* [row_count][Dv]               */
@@ -77,6 +78,7 @@ typedef struct locus_pass {
     const locus_backward_call *call;
     const locus_slot *slot;   /* NULL: the pass for a shared dense bias */
     int64_t rows;             /* of the query tile                      */
+    int fresh;                /* dk and dv of the tile hold nothing yet */
     locus_strips key_strip;   /* position . RK                          */
     locus_strips value_strip; /* dout . RV                              */
     locus_strips key_fold;    /* dS by entry                            */
@@ -90,6 +92,10 @@ void locus_pass_end(locus_pass *pass, const locus_head *head);
 /* worker->score = P, worker->grad = dS, worker->dropped = P after dropout. */
 void locus_tile_gradients(locus_pass *pass, const locus_head *head, const locus_rows *rows,
                           const locus_tile *tile);
+
+/* dk and dv of a unit: whether they hold sums already; zeros where no sum was written. */
+void locus_keys_begin(const locus_head *head, int hold_sums);
+void locus_keys_end(const locus_head *head, const locus_slot *slot);
 
 /* Add the tile's share to dq of its rows and to the slot. */
 void locus_tile_spread(locus_pass *pass, const locus_head *head, const locus_rows *rows,

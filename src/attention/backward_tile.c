@@ -139,13 +139,13 @@ static const float *kept_weights(const locus_head *head)
     return head->plan->call.dropout > 0.0 ? head->worker->dropped : head->worker->score;
 }
 
-/* to[j] += sum_i T[i][j] from_i */
+/* to[j] += sum_i T[i][j] from_i; fresh: to[j] = the sum */
 static void add_to_keys(const locus_head *head, const locus_tile *tile, const float *T, float *to,
-                        int64_t to_row, const locus_block *from, int64_t width)
+                        int64_t to_row, const locus_block *from, int64_t width, int fresh)
 {
     float *keys = to + tile->key * to_row;
     head->plan->kernels->gemm(keys, to_row, T, 1, head->geometry->stride, from->clean,
-                              from->clean_row, tile->columns, tile->rows, width, 1);
+                              from->clean_row, tile->columns, tile->rows, width, !fresh);
     locus_patch(head, tile, T, keys, to_row, locus_by_column(), from, locus_by_row(), width);
 }
 
@@ -214,7 +214,8 @@ static void spread_values(locus_pass *pass, const locus_head *head, const locus_
     if (slot->v == NULL && slot->value_table == NULL) return;
     const locus_block dout = locus_block_of(w->dout, Dv, tile->rows, Dv, w->dout_bad, w->clean[2]);
     const float *weights = kept_weights(head);
-    if (slot->v != NULL) add_to_keys(head, tile, weights, slot->v, slot->v_row, &dout, Dv);
+    if (slot->v != NULL)
+        add_to_keys(head, tile, weights, slot->v, slot->v_row, &dout, Dv, pass->fresh);
     if (slot->value_table == NULL) return;
     locus_strips_fold(head, tile, weights, &pass->value_fold, flush_values, pass);
     locus_patch(head, tile, weights, slot->value_table, Dv, locus_by_entry(head, tile), &dout,
@@ -241,10 +242,11 @@ static void spread_content_rows(const locus_head *head, const locus_rows *rows,
     }
 }
 
-static void spread_content(const locus_backward_call *call, const locus_head *head,
-                           const locus_rows *rows, const locus_tile *tile, const locus_slot *slot,
-                           const locus_block *keys)
+static void spread_content(const locus_pass *pass, const locus_head *head, const locus_rows *rows,
+                           const locus_tile *tile, const locus_block *keys)
 {
+    const locus_backward_call *call = pass->call;
+    const locus_slot *slot = pass->slot;
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     const int64_t D = plan->call.D;
@@ -252,7 +254,7 @@ static void spread_content(const locus_backward_call *call, const locus_head *he
     if (slot->k == NULL) return;
     const locus_block content = locus_block_of(plan->gain != NULL ? w->faded : w->content, D,
                                                tile->rows, D, w->content_bad, w->clean[1]);
-    add_to_keys(head, tile, w->grad, slot->k, slot->k_row, &content, D);
+    add_to_keys(head, tile, w->grad, slot->k, slot->k_row, &content, D, pass->fresh);
 }
 
 static void spread_key_table(locus_pass *pass, const locus_head *head, const locus_tile *tile)
@@ -354,7 +356,7 @@ static void spread_places(const locus_backward_call *call, const locus_head *hea
     if (slot->pos_k == NULL) return;
     const locus_block place =
         locus_block_of(w->place, D, tile->rows, D, w->place_row_bad, w->clean[1]);
-    add_to_keys(head, &placed, T, slot->pos_k, D, &place, D);
+    add_to_keys(head, &placed, T, slot->pos_k, D, &place, D, 0);
 }
 
 void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *head,
@@ -370,14 +372,53 @@ void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *
     }
 }
 
+/* Rows [from, to) of dk and dv = 0. */
+static void zero_keys(const locus_plan *plan, const locus_slot *slot, int64_t from, int64_t to)
+{
+    for (int64_t n = from; n < to; n++) {
+        if (slot->k != NULL)
+            memset(slot->k + n * slot->k_row, 0, (size_t)plan->call.D * sizeof(float));
+        if (slot->v != NULL)
+            memset(slot->v + n * slot->v_row, 0, (size_t)plan->call.Dv * sizeof(float));
+    }
+}
+
+/* dk and dv are not zeroed before the first sum is written to them. 1: so it is with all keys
+ * of the tile. */
+static int begin_keys(const locus_head *head, const locus_tile *tile, const locus_slot *slot)
+{
+    int32_t *written = &head->worker->written[tile->key / head->geometry->keys];
+    const int fresh = *written == 0;
+    if (tile->columns <= *written) return 0;
+    if (!fresh) zero_keys(head->plan, slot, tile->key + *written, tile->key + tile->columns);
+    *written = (int32_t)tile->columns;
+    return fresh;
+}
+
+void locus_keys_begin(const locus_head *head, int hold_sums)
+{
+    const int64_t keys = head->geometry->keys;
+    const int64_t tiles = locus_ceil_div(head->plan->call.Tk, keys);
+    for (int64_t t = 0; t < tiles; t++) head->worker->written[t] = hold_sums ? (int32_t)keys : 0;
+}
+
+void locus_keys_end(const locus_head *head, const locus_slot *slot)
+{
+    const int64_t keys = head->geometry->keys, Tk = head->plan->call.Tk;
+    for (int64_t first = 0; first < Tk; first += keys)
+        zero_keys(head->plan, slot, first + head->worker->written[first / keys],
+                  locus_least(first + keys, Tk));
+}
+
 void locus_tile_spread(locus_pass *pass, const locus_head *head, const locus_rows *rows,
                        const locus_tile *tile)
 {
     const locus_backward_call *call = pass->call;
     const locus_slot *slot = pass->slot;
     const locus_block keys = locus_key_block(head, tile, head->worker->clean[0]);
+    pass->fresh = begin_keys(head, tile, slot);
     spread_values(pass, head, tile);
-    spread_content(call, head, rows, tile, slot, &keys);
+    spread_content(pass, head, rows, tile, &keys);
     spread_key_table(pass, head, tile);
     spread_query_table(head, tile, slot, &keys);
     if (call->wanted.dense && call->dense_directly) locus_tile_spread_dense(call, head, tile);

@@ -34,6 +34,17 @@ static locus_geometry geometry(const locus_plan *plan, int64_t rows, int64_t key
         locus_geometry){.rows = rows, .keys = keys, .group = 1, .stride = stride, .window = window};
 }
 
+/* 48 rows and a panel of keys stay in the first cache. But where there are few keys, so does all
+ * else, and what a tile costs beside its products weighs more: tiles of up to 72 rows, all alike.
+ * 6 rows make a register tile. */
+static int64_t few_tiles(const locus_call *call, int64_t rows)
+{
+    enum { SHORT = 256, TALL = 72, BAND = 6 };
+    if (call->Tk > SHORT || call->Tq <= 0) return rows;
+    const int64_t tiles = locus_ceil_div(call->Tq, TALL);
+    return locus_ceil_div(locus_ceil_div(call->Tq, tiles), BAND) * BAND;
+}
+
 /* Below so many queries the transposition of the keys costs more than it saves. */
 enum { FEW_ROWS = 8 };
 
@@ -42,7 +53,7 @@ void locus_choose_geometry(locus_plan *plan, const char *path)
     const locus_call *call = &plan->call;
     const int64_t heads = call->B * call->H;
     plan->few_rows = path != NULL ? strcmp(path, "rows") == 0 : call->Tq <= FEW_ROWS;
-    plan->forward = geometry(plan, 48, 512);
+    plan->forward = geometry(plan, few_tiles(call, 48), 512);
     plan->backward = geometry(plan, 96, plan->gain != NULL ? 256 : 192);
     /* A key tile and its gradients stay near while a group of query tiles goes by. So many keys
      * and values of 64 floats, packed and not, and their gradients fill half of the second cache:

@@ -58,6 +58,7 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     for (size_t i = 0; i < sizeof w->clean / sizeof *w->clean; i++)
         w->clean[i] = locus_take_floats(arena, locus_most(rows, g->keys) * wide);
     w->turned = locus_take_floats(arena, plan->turn_key != NULL ? g->keys * D : 0);
+    w->written = locus_take(arena, backward ? locus_ceil_div(Tk, g->keys) : 0, sizeof *w->written);
     w->progress = locus_take(arena, 1, sizeof *w->progress);
     w->content_bad = locus_take(arena, all_rows, 1);
     w->position_bad = locus_take(arena, all_rows, 1);

@@ -63,6 +63,7 @@ typedef struct locus_worker {
     float *dout;                          /* [rows][Dv]                              */
     float *dcontent, *dposition, *dplace; /* [rows][D]                               */
     float *diagonal;                      /* [window] sums by distance               */
+    int32_t *written; /* [key tiles] keys of each whose dk and dv hold sums         */
     locus_progress *progress;
 } locus_worker;
 
