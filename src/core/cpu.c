@@ -4,7 +4,6 @@
 #if defined(__x86_64__) || defined(__i386__)
 
 #include <cpuid.h>
-#include <stdatomic.h>
 
 /* The registers that the operating system saves on a context switch (XCR0). */
 static uint32_t saved_registers(void)
@@ -16,7 +15,7 @@ static uint32_t saved_registers(void)
 
 static int all_set(uint32_t word, uint32_t bits) { return (word & bits) == bits; }
 
-static uint32_t ask(void)
+uint32_t locus_cpu_features(void)
 {
     const uint32_t fma_osxsave_avx = 1u << 12 | 1u << 27 | 1u << 28;
     const uint32_t avx2 = 1u << 5;
@@ -30,19 +29,6 @@ static uint32_t ask(void)
     if (all_set(b, avx2) && all_set(saved, ymm)) features |= LOCUS_CPU_AVX2;
     if (all_set(b, avx2 | avx512_f_dq_bw_vl) && all_set(saved, zmm)) features |= LOCUS_CPU_AVX512;
     return features;
-}
-
-/* A virtual machine may take tens of microseconds to answer; so it is asked once. */
-uint32_t locus_cpu_features(void)
-{
-    const uint32_t asked = 1u << 31;
-    static _Atomic uint32_t answer;
-    uint32_t known = atomic_load_explicit(&answer, memory_order_relaxed);
-    if (known == 0) {
-        known = ask() | asked;
-        atomic_store_explicit(&answer, known, memory_order_relaxed);
-    }
-    return known & ~asked;
 }
 
 #else
