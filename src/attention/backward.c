@@ -8,6 +8,11 @@
 #include "core/parallel.h"
 #include "core/tensor.h"
 
+int locus_heads_own_keys(const locus_plan *plan, int accumulate)
+{
+    return plan->call.H == plan->call.Hk && (plan->turn_key == NULL || !accumulate);
+}
+
 locus_unit locus_unit_at(const locus_plan *plan, int64_t index, int accumulate)
 {
     const int64_t splits = plan->backward_splits, H = plan->call.H;
@@ -20,8 +25,7 @@ locus_unit locus_unit_at(const locus_plan *plan, int64_t index, int accumulate)
         .kv = bh % H / (H / plan->call.Hk),
         .tile_from = split * tiles / splits,
         .tile_to = (split + 1) * tiles / splits,
-        .owns_keys =
-            split == 0 && plan->call.H == plan->call.Hk && (plan->turn_key == NULL || !accumulate),
+        .owns_keys = split == 0 && locus_heads_own_keys(plan, accumulate),
     };
     return unit;
 }
@@ -154,7 +158,7 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
     locus_worker_carve(plan, &plan->backward, 1, &measure, &worker);
     call->worker_bytes = measure.used;
     call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
-    if (locus_unit_at(plan, 0, 1).owns_keys && plan->backward_splits == 1) all.k = all.v = 0;
+    if (locus_heads_own_keys(plan, 1) && plan->backward_splits == 1) all.k = all.v = 0;
     call->slot_bytes = locus_slot_carve(plan, &all, NULL, &slot);
     call->slots = locus_take(&arena, slot_count(plan, call->slot_bytes), call->slot_bytes);
     return arena.used;

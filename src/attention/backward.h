@@ -58,10 +58,13 @@ typedef struct locus_unit {
     int64_t index;
     int64_t b, h, kv;
     int64_t tile_from, tile_to; /* its query tiles */
-    int owns_keys;              /* it adds to rows of dk and dv themselves, not to its slot; turned
-                                   keys are turned back there, so they must start from 0 */
+    int owns_keys;              /* it adds to rows of dk and dv themselves, not to its slot */
 } locus_unit;
 locus_unit locus_unit_at(const locus_plan *plan, int64_t index, int accumulate);
+
+/* Nobody shares a head's dk and dv, so its first unit owns them. Turned keys are turned back where
+ * they were summed, so they must start from 0. */
+int locus_heads_own_keys(const locus_plan *plan, int accumulate);
 
 /* What a unit leaves in its slot. */
 locus_wanted locus_unit_wanted(const locus_backward_call *call, const locus_unit *unit);

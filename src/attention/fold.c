@@ -32,7 +32,7 @@ void locus_fold_zero(const locus_backward_call *call)
 {
     const locus_tensors *g = call->grad;
     const int units = call->plan->call.Tq > 0,
-              own_keys = units && locus_unit_at(call->plan, 0, call->accumulate).owns_keys;
+              own_keys = units && locus_heads_own_keys(call->plan, call->accumulate);
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(g, i);
         if ((t == &g->q && units) || ((t == &g->k || t == &g->v) && own_keys)) continue;
