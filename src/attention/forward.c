@@ -1,21 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <math.h>
-#include <string.h>
-
-#include "attention/tables.h"
+#include "attention/forward.h"
+#include "attention/online.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "core/tensor.h"
-
-typedef struct forward_call {
-    const locus_plan *plan;
-    const locus_tensors *in;
-    const locus_results *results;
-    const locus_tables *tables; /* NULL: the call packs its own */
-    float *bias;                /* [H][locus_bias_room]         */
-    char *workers;
-    size_t worker_bytes;
-} forward_call;
 
 static size_t worker_bytes(const locus_plan *plan)
 {
@@ -26,19 +14,44 @@ static size_t worker_bytes(const locus_plan *plan)
 }
 
 /* Shared tables first, then one piece per thread. */
-static size_t carve(const locus_plan *plan, char *base, forward_call *call)
+static size_t carve(const locus_plan *plan, char *base, locus_forward_call *call)
 {
     locus_arena arena = {base, 0};
     call->bias = locus_take_floats(&arena, plan->call.H * locus_bias_room(plan, &plan->forward));
     call->worker_bytes = worker_bytes(plan);
     call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
+    call->partial = locus_take_floats(&arena, locus_decode_floats(plan));
     return arena.used;
 }
 
 size_t locus_forward_workspace(const locus_plan *plan)
 {
-    forward_call call;
+    locus_forward_call call;
     return carve(plan, NULL, &call) + 63;
+}
+
+void locus_forward_worker(const locus_forward_call *call, uint32_t number, locus_worker *worker)
+{
+    locus_arena arena = {call->workers + number * call->worker_bytes, 0};
+    locus_worker_carve(call->plan, &call->plan->forward, 0, &arena, worker);
+}
+
+locus_head locus_forward_head(const locus_forward_call *call, locus_worker *worker, int64_t b,
+                              int64_t h)
+{
+    const locus_plan *plan = call->plan;
+    return (locus_head){
+        .plan = plan,
+        .geometry = &plan->forward,
+        .in = call->in,
+        .worker = worker,
+        .unpacked = plan->few_rows,
+        .b = b,
+        .h = h,
+        .kv = h / (plan->call.H / plan->call.Hk),
+        .bias = locus_head_bias(plan, &plan->forward, call->bias, h),
+        .tables = call->tables,
+    };
 }
 
 /* Task = (batch, head, chunk of query tiles). Rows are independent of each other, so the
@@ -67,64 +80,8 @@ static task task_at(const locus_plan *plan, int64_t index)
                   .to = (chunk + 1) * tiles / chunks};
 }
 
-/* out[i] += sum of folded weights times value table entries */
-static void flush_values(void *context, const locus_head *head, const locus_band *band,
-                         const locus_strip *strip, int64_t count)
-{
-    const locus_block *entries = context;
-    const int64_t Dv = head->plan->call.Dv;
-    locus_add_entries(head, entries, strip, band->rows, count, head->worker->out + band->first * Dv,
-                      Dv, Dv);
-}
-
-/* out[i] = carry[i] out[i] + sum_j P[i][j] (v_j + RV[row(delta)]); the second part waits in
- * the fold. */
-static void add_values(const locus_head *head, const locus_tile *tile, locus_block *entries,
-                       locus_strips *fold)
-{
-    const locus_plan *plan = head->plan;
-    const locus_worker *w = head->worker;
-    const locus_geometry *g = head->geometry;
-    const int64_t Dv = plan->call.Dv;
-    const float *weights = w->score;
-    if (plan->call.dropout > 0.0) locus_tile_drop(head, tile, w->score, w->score, NULL);
-    for (int64_t i = 0; i < tile->rows; i++)
-        if (w->carry[i] != 1.0f)
-            plan->kernels->scale(w->out + i * Dv, w->out + i * Dv, w->carry[i], Dv);
-
-    const locus_block values = locus_value_block(head, tile, w->clean[0]);
-    plan->kernels->gemm(w->out, Dv, weights, g->stride, 1, values.clean, values.clean_row,
-                        tile->rows, tile->columns, Dv, 1);
-    locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &values, locus_by_column(), Dv);
-    if (entries == NULL) return;
-
-    for (int64_t i = 0; i < tile->rows; i++)
-        if (w->carry[i] != 1.0f) locus_strips_scale(head, fold, i, w->carry[i]);
-    locus_strips_fold(head, tile, weights, fold, flush_values, entries);
-    locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), entries,
-                locus_by_entry(head, tile), Dv);
-}
-
-/* out / sum and lse = top + ln sum; a row that saw nothing has sum 0. */
-static void finish_rows(const locus_head *head, const locus_rows *rows,
-                        const locus_results *results)
-{
-    const locus_worker *w = head->worker;
-    const int64_t Dv = head->plan->call.Dv;
-    for (int64_t i = 0; i < rows->count; i++) {
-        const int empty = w->sum[i] == 0.0f;
-        float *out = locus_f32(&results->out, head->b, head->h, rows->first + i);
-        if (empty)
-            memset(out, 0, (size_t)Dv * sizeof *out);
-        else
-            head->plan->kernels->scale(out, w->out + i * Dv, 1.0f / w->sum[i], Dv);
-        *locus_f32(&results->lse, head->b, head->h, rows->first + i) =
-            empty ? -INFINITY : (float)((double)w->top[i] + log((double)w->sum[i]));
-    }
-}
-
 /* The next query tile of this worker: of the same task, or the first one of another. */
-static void look_ahead(const forward_call *call, const locus_head *head, const task *now,
+static void look_ahead(const locus_forward_call *call, const locus_head *head, const task *now,
                        int64_t tile, int64_t tiles)
 {
     const locus_plan *plan = call->plan;
@@ -148,62 +105,27 @@ static void look_ahead(const forward_call *call, const locus_head *head, const t
     locus_ahead_spread(look, 2 * tiles);
 }
 
-static void attend_rows(const forward_call *call, const locus_head *head, const task *now,
+static void attend_rows(const locus_forward_call *call, const locus_head *head, const task *now,
                         int64_t tile_number)
 {
-    locus_worker *w = head->worker;
-    const locus_results *results = call->results;
-    locus_rows rows;
-    locus_rows_reach(head, tile_number * head->plan->forward.rows, &rows);
-    look_ahead(call, head, now, tile_number, rows.tile_to - rows.tile_from);
-    locus_rows_load(head, &rows);
-    memset(w->out, 0, (size_t)(rows.count * head->plan->call.Dv) * sizeof *w->out);
-    for (int64_t i = 0; i < rows.count; i++) {
-        w->top[i] = -INFINITY;
-        w->sum[i] = 0.0f;
-    }
-    const locus_tensor *table = locus_value_table(head->plan, head->in);
-    locus_block values = {0};
-    if (table != NULL) values = locus_entries(head, table, w->value_table_bad);
-    locus_block *entries = table != NULL ? &values : NULL;
-    locus_strips key_strips, fold;
-    locus_strips_begin(head, w->strips[0], &key_strips);
-    locus_strips_begin(head, w->strips[1], &fold);
-    locus_head rolling = *head;
-    rolling.key_strips = &key_strips;
-    const locus_finish finish = {.greatest = w->greatest};
-    for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
-        locus_tile tile;
-        if (!locus_tile_begin(head, &rows, t, &tile)) continue;
-        const int found = locus_tile_scores(&rolling, &rows, &tile, &finish);
-        head->plan->kernels->softmax_step(w->score, head->geometry->stride, tile.rows, tile.columns,
-                                          found ? w->greatest : NULL, w->top, w->sum, w->carry);
-        add_values(head, &tile, entries, &fold);
-    }
-    if (entries != NULL) locus_strips_flush(head, rows.count, &fold, flush_values, entries);
-    finish_rows(head, &rows, results);
+    const locus_worker *w = head->worker;
+    locus_online online;
+    locus_online_begin(&online, head, tile_number * head->plan->forward.rows);
+    const locus_rows *rows = &online.rows;
+    look_ahead(call, head, now, tile_number, rows->tile_to - rows->tile_from);
+    for (int64_t t = rows->tile_from; t < rows->tile_to; t++) locus_online_step(&online, t);
+    locus_online_flush(&online);
+    locus_online_write(head, rows, call->results, w->top, w->sum, w->out);
 }
 
 static void attend_chunk(void *context, size_t index, uint32_t worker_number)
 {
-    const forward_call *call = context;
+    const locus_forward_call *call = context;
     const locus_plan *plan = call->plan;
     const task now = task_at(plan, (int64_t)index);
     locus_worker worker;
-    locus_arena arena = {call->workers + worker_number * call->worker_bytes, 0};
-    locus_worker_carve(plan, &plan->forward, 0, &arena, &worker);
-    const locus_head head = {
-        .plan = plan,
-        .geometry = &plan->forward,
-        .in = call->in,
-        .worker = &worker,
-        .unpacked = plan->few_rows,
-        .b = now.b,
-        .h = now.h,
-        .kv = now.kv,
-        .bias = locus_head_bias(plan, &plan->forward, call->bias, now.h),
-        .tables = call->tables,
-    };
+    locus_forward_worker(call, worker_number, &worker);
+    const locus_head head = locus_forward_head(call, &worker, now.b, now.h);
     if (call->tables != NULL) locus_tables_use(&head);
     locus_head_pack(&head, 0, plan->call.Tk, 0);
     for (int64_t tile = now.from; tile < now.to; tile++) attend_rows(call, &head, &now, tile);
@@ -231,13 +153,15 @@ static locus_status forward(const locus_plan *plan, const locus_tables *tables,
                             size_t workspace_bytes, locus_error *error)
 {
     LOCUS_TRY(check_call(plan, in, results, workspace, workspace_bytes, error));
-    forward_call call = {.plan = plan, .in = in, .results = results, .tables = tables};
+    locus_forward_call call = {.plan = plan, .in = in, .results = results, .tables = tables};
     carve(plan, locus_align(workspace), &call);
     if (tables != NULL)
         call.bias = tables->bias;
     else
         locus_lower_biases(plan, &plan->forward, in, call.bias);
-    if (plan->call.Tq > 0)
+    if (plan->call.Tq > 0 && plan->few_rows)
+        locus_decode(&call);
+    else if (plan->call.Tq > 0)
         locus_parallel_for(plan->threads, (size_t)task_count(plan), attend_chunk, &call);
     return LOCUS_OK;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attention/plan.h"
+#include "core/tensor.h"
 
 /* How many pieces to cut each head into, so that there are about `wanted` tasks. */
 static int64_t pieces(int64_t wanted, int64_t heads, int64_t tiles)
@@ -62,6 +63,10 @@ void locus_choose_geometry(locus_plan *plan, const char *path)
     if (plan->index == NULL && call->Tk > NEAR_KEYS)
         plan->backward.group =
             locus_least(MOST_GROUP, locus_most(1, locus_ceil_div(call->Tq, plan->backward.rows)));
+    /* So may a key tile of few queries, while the heads that share it go by. */
+    const int alike = plan->index == NULL && !locus_present(&plan->shapes.pos_q);
+    if (plan->few_rows && alike && call->Hk > 0)
+        plan->forward.group = locus_least(MOST_GROUP, locus_most(1, call->H / call->Hk));
     /* Forward, rows do not depend on each other, so the cut may follow the threads; each
      * piece packs the keys anew. Backward, each costs a partial buffer. */
     const int64_t tasks = plan->threads > 1 ? 8 * (int64_t)plan->threads : 1;

@@ -29,9 +29,9 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->position = locus_take_floats(arena, tables ? all_rows * D : 0);
     w->place = locus_take_floats(arena, places ? all_rows * D : 0);
     w->faded = locus_take_floats(arena, plan->gain != NULL ? rows * D : 0);
-    w->out = locus_take_floats(arena, rows * Dv);
-    w->top = locus_take_floats(arena, rows);
-    w->sum = locus_take_floats(arena, rows);
+    w->out = locus_take_floats(arena, all_rows * Dv);
+    w->top = locus_take_floats(arena, all_rows);
+    w->sum = locus_take_floats(arena, all_rows);
     w->carry = locus_take_floats(arena, rows);
     w->greatest = locus_take_floats(arena, rows * LOCUS_LANES);
     w->lse = locus_take_floats(arena, all_rows);
@@ -78,6 +78,9 @@ void locus_worker_shift(const locus_plan *plan, const locus_worker *w, int64_t f
     const int64_t D = plan->call.D, Dv = plan->call.Dv;
     *to = *w;
     to->content += first * D;
+    to->out += first * Dv;
+    to->top += first;
+    to->sum += first;
     to->dcontent += first * D;
     to->dout += first * Dv;
     to->lse += first;

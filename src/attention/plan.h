@@ -14,7 +14,7 @@
 typedef struct locus_geometry {
     int64_t rows;   /* of a query tile, at most MOST_ROWS                         */
     int64_t keys;   /* of a key tile, a multiple of LOCUS_PANEL; the row stride   */
-    int64_t group;  /* query tiles, at most MOST_GROUP, that meet a key tile one after another */
+    int64_t group;  /* query tiles, or heads, at most MOST_GROUP, that a key tile meets in turn */
     int64_t stride; /* floats from one row of a tile to the next                  */
     int64_t window; /* room for the distances that meet in a tile, rows + keys - 1 */
 } locus_geometry;

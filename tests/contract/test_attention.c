@@ -97,6 +97,7 @@ static void check_long(const test_variant *v, const char *isa)
     if (check_sample()) return;
     check_shape(v, isa, (test_spec){.B = 1, .H = 1, .Tq = 1100, .Tk = 1100, .D = 2});
     check_shape(v, isa, (test_spec){.B = 1, .H = 1, .Tq = 60, .Tk = 1300, .D = 4});
+    check_shape(v, isa, (test_spec){.B = 1, .H = 4, .Hk = 2, .Tq = 5, .Tk = 2100, .D = 4});
 }
 
 static void check_all_lengths(const test_variant *v, const char *isa)

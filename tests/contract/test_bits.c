@@ -35,11 +35,10 @@ static void check_same(const test_problem *a, const test_problem *b, const char 
 
 /* ---- threads ---- */
 
-static void test_threads(const test_variant *v)
+static void test_threads(const test_variant *v, const char *name, test_spec shape)
 {
     static const uint32_t counts[] = {2, 3, 7};
-    const test_spec shape = {.B = 2, .H = 2, .Hk = 1, .Tq = 330, .Tk = 330, .D = 8};
-    if (!check_begin("bits/threads/%s", v->name)) return;
+    if (!check_begin("bits/%s/%s", name, v->name)) return;
     test_problem *one = test_variant_problem(v, shape);
     run(one);
     for (size_t i = 0; i < 3; i++) {
@@ -262,7 +261,10 @@ int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
     for (size_t v = 0; v < TEST_VARIANTS; v += (check_sample() ? 3 : 1)) {
-        test_threads(&test_variants[v]);
+        test_threads(&test_variants[v], "threads",
+                     (test_spec){.B = 2, .H = 2, .Hk = 1, .Tq = 330, .Tk = 330, .D = 8});
+        test_threads(&test_variants[v], "threads-few-queries",
+                     (test_spec){.B = 1, .H = 4, .Hk = 2, .Tq = 3, .Tk = 2200, .D = 8});
         test_prepared(&test_variants[v]);
         test_batch(&test_variants[v]);
         test_layout(&test_variants[v]);

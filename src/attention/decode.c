@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Few queries over many keys: what counts is that keys and values are read once, and by all
+ * threads.
+ *
+ *     task = (batch, group of query heads that share keys, split of the keys)
+ *     a key tile meets every head of the group before the next tile is read
+ *     the splits of a head are joined in ascending order:
+ *         top = max top_s,   sum = sum e^(top_s - top) sum_s,   out likewise
+ *
+ * The splits are a function of the number of keys alone, so threads change no bits. */
+
+#include <math.h>
+#include <string.h>
+
+#include "attention/forward.h"
+#include "attention/online.h"
+#include "core/parallel.h"
+#include "core/tensor.h"
+
+enum { SPLIT_KEYS = 1024, MOST_SPLITS = 64 };
+
+static int64_t key_tiles(const locus_plan *plan)
+{
+    return locus_ceil_div(plan->call.Tk, plan->forward.keys);
+}
+
+static int64_t split_count(const locus_plan *plan)
+{
+    const int64_t wanted = locus_ceil_div(plan->call.Tk, SPLIT_KEYS);
+    return locus_most(1, locus_least(wanted, MOST_SPLITS));
+}
+
+/* Heads that share keys are cut into groups that fit a worker. */
+static int64_t groups_of(const locus_plan *plan)
+{
+    return locus_ceil_div(plan->call.H / plan->call.Hk, plan->forward.group);
+}
+
+/* top, sum and out of every row of one (batch, head, split). */
+typedef struct partial {
+    float *top, *sum, *out; /* [Tq], [Tq], [Tq][Dv] */
+} partial;
+
+static int64_t partial_floats(const locus_plan *plan)
+{
+    return plan->call.Tq * (plan->call.Dv + 2);
+}
+
+static partial partial_at(const locus_forward_call *call, int64_t b, int64_t h, int64_t split)
+{
+    const locus_plan *plan = call->plan;
+    const int64_t number = (b * plan->call.H + h) * split_count(plan) + split;
+    float *top = call->partial + number * partial_floats(plan);
+    return (partial){top, top + plan->call.Tq, top + 2 * plan->call.Tq};
+}
+
+int64_t locus_decode_floats(const locus_plan *plan)
+{
+    if (!plan->few_rows || split_count(plan) == 1) return 0;
+    return plan->call.B * plan->call.H * split_count(plan) * partial_floats(plan);
+}
+
+static void keep_partial(const locus_head *head, const locus_rows *rows, partial to)
+{
+    const locus_worker *w = head->worker;
+    const int64_t Dv = head->plan->call.Dv;
+    const size_t bytes = (size_t)rows->count * sizeof(float);
+    memcpy(to.top + rows->first, w->top, bytes);
+    memcpy(to.sum + rows->first, w->sum, bytes);
+    memcpy(to.out + rows->first * Dv, w->out, bytes * (size_t)Dv);
+}
+
+/* One query tile of every head of the group, over key tiles [from, to). */
+static void attend_group(const locus_forward_call *call, const locus_head *heads, int64_t count,
+                         int64_t first, int64_t from, int64_t to, int64_t split)
+{
+    locus_online members[MOST_GROUP];
+    for (int64_t g = 0; g < count; g++) locus_online_begin(&members[g], &heads[g], first);
+    from = locus_most(from, members[0].rows.tile_from);
+    to = locus_least(to, members[0].rows.tile_to);
+    for (int64_t t = from; t < to; t++)
+        for (int64_t g = 0; g < count; g++) locus_online_step(&members[g], t);
+    for (int64_t g = 0; g < count; g++) {
+        const locus_head *head = &heads[g];
+        const locus_worker *w = head->worker;
+        locus_online_flush(&members[g]);
+        if (split_count(call->plan) > 1)
+            keep_partial(head, &members[g].rows, partial_at(call, head->b, head->h, split));
+        else
+            locus_online_write(head, &members[g].rows, call->results, w->top, w->sum, w->out);
+    }
+}
+
+static void run_task(void *context, size_t index, uint32_t worker_number)
+{
+    const locus_forward_call *call = context;
+    const locus_plan *plan = call->plan;
+    const int64_t splits = split_count(plan), groups = groups_of(plan), Hk = plan->call.Hk;
+    const int64_t split = (int64_t)index % splits, group = (int64_t)index / splits % groups;
+    const int64_t kv = (int64_t)index / splits / groups % Hk;
+    const int64_t b = (int64_t)index / splits / groups / Hk;
+    const int64_t sharing = plan->call.H / Hk, each = plan->forward.group;
+    const int64_t first = kv * sharing + group * each;
+    const int64_t count = locus_least(each, sharing - group * each);
+    const int64_t from = split * key_tiles(plan) / splits;
+    const int64_t to = (split + 1) * key_tiles(plan) / splits;
+
+    locus_worker worker, shifted[MOST_GROUP];
+    locus_head heads[MOST_GROUP];
+    locus_forward_worker(call, worker_number, &worker);
+    for (int64_t g = 0; g < count; g++) {
+        locus_worker_shift(plan, &worker, g * plan->forward.rows, &shifted[g]);
+        heads[g] = locus_forward_head(call, &shifted[g], b, first + g);
+        if (call->tables != NULL) locus_tables_use(&heads[g]);
+    }
+    const int64_t keys = plan->forward.keys;
+    locus_head_pack(&heads[0], from * keys, locus_least(to * keys, plan->call.Tk), 0);
+    for (int64_t row = 0; row < plan->call.Tq; row += plan->forward.rows)
+        attend_group(call, heads, count, row, from, to, split);
+}
+
+/* Join the splits of one (batch, head) in the first one's place. */
+static void join(void *context, size_t index, uint32_t worker_number)
+{
+    const locus_forward_call *call = context;
+    const locus_plan *plan = call->plan;
+    const int64_t b = (int64_t)index / plan->call.H, h = (int64_t)index % plan->call.H;
+    const int64_t Tq = plan->call.Tq, Dv = plan->call.Dv;
+    const partial all = partial_at(call, b, h, 0);
+    (void)worker_number;
+    for (int64_t s = 1; s < split_count(plan); s++) {
+        const partial more = partial_at(call, b, h, s);
+        for (int64_t i = 0; i < Tq; i++) {
+            const float top = more.top[i] > all.top[i] ? more.top[i] : all.top[i];
+            /* equal tops, -inf and +inf among them, carry 1 */
+            const float old = all.top[i] == top ? 1.0f : expf(all.top[i] - top);
+            const float new = more.top[i] == top ? 1.0f : expf(more.top[i] - top);
+            all.top[i] = top;
+            all.sum[i] = all.sum[i] * old + more.sum[i] * new;
+            for (int64_t c = 0; c < Dv; c++)
+                all.out[i * Dv + c] = all.out[i * Dv + c] * old + more.out[i * Dv + c] * new;
+        }
+    }
+    const locus_head head = locus_forward_head(call, NULL, b, h);
+    const locus_rows rows = {.first = 0, .count = Tq};
+    locus_online_write(&head, &rows, call->results, all.top, all.sum, all.out);
+}
+
+void locus_decode(const locus_forward_call *call)
+{
+    const locus_plan *plan = call->plan;
+    const int64_t splits = split_count(plan), heads = plan->call.B * plan->call.H;
+    if (heads == 0) return;
+    const int64_t tasks = plan->call.B * plan->call.Hk * groups_of(plan) * splits;
+    locus_parallel_for(plan->threads, (size_t)tasks, run_task, (void *)(uintptr_t)call);
+    if (splits > 1) locus_parallel_for(plan->threads, (size_t)heads, join, (void *)(uintptr_t)call);
+}

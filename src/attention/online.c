@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attention/online.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "core/tensor.h"
+
+/* out[i] += sum of folded weights times value table entries */
+static void flush_values(void *context, const locus_head *head, const locus_band *band,
+                         const locus_strip *strip, int64_t count)
+{
+    const locus_block *entries = context;
+    const int64_t Dv = head->plan->call.Dv;
+    locus_add_entries(head, entries, strip, band->rows, count, head->worker->out + band->first * Dv,
+                      Dv, Dv);
+}
+
+/* out[i] = carry[i] out[i] + sum_j P[i][j] (v_j + RV[row(delta)]); the second part waits in
+ * the fold. */
+static void add_values(locus_online *online, const locus_tile *tile)
+{
+    const locus_head *head = online->head;
+    const locus_plan *plan = head->plan;
+    const locus_worker *w = head->worker;
+    const locus_geometry *g = head->geometry;
+    const int64_t Dv = plan->call.Dv;
+    const float *weights = w->score;
+    if (plan->call.dropout > 0.0) locus_tile_drop(head, tile, w->score, w->score, NULL);
+    for (int64_t i = 0; i < tile->rows; i++)
+        if (w->carry[i] != 1.0f)
+            plan->kernels->scale(w->out + i * Dv, w->out + i * Dv, w->carry[i], Dv);
+
+    const locus_block values = locus_value_block(head, tile, w->clean[0]);
+    plan->kernels->gemm(w->out, Dv, weights, g->stride, 1, values.clean, values.clean_row,
+                        tile->rows, tile->columns, Dv, 1);
+    locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &values, locus_by_column(), Dv);
+    if (locus_value_table(plan, head->in) == NULL) return;
+
+    for (int64_t i = 0; i < tile->rows; i++)
+        if (w->carry[i] != 1.0f) locus_strips_scale(head, &online->value_fold, i, w->carry[i]);
+    locus_strips_fold(head, tile, weights, &online->value_fold, flush_values, &online->value_table);
+    locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &online->value_table,
+                locus_by_entry(head, tile), Dv);
+}
+
+void locus_online_begin(locus_online *online, const locus_head *head, int64_t first)
+{
+    const locus_worker *w = head->worker;
+    const locus_tensor *table = locus_value_table(head->plan, head->in);
+    online->head = head;
+    locus_rows_reach(head, first, &online->rows);
+    locus_rows_load(head, &online->rows);
+    memset(w->out, 0, (size_t)(online->rows.count * head->plan->call.Dv) * sizeof *w->out);
+    for (int64_t i = 0; i < online->rows.count; i++) {
+        w->top[i] = -INFINITY;
+        w->sum[i] = 0.0f;
+    }
+    if (table != NULL) online->value_table = locus_entries(head, table, w->value_table_bad);
+    locus_strips_begin(head, w->strips[0], &online->key_strips);
+    locus_strips_begin(head, w->strips[1], &online->value_fold);
+}
+
+void locus_online_step(locus_online *online, int64_t key_tile)
+{
+    const locus_worker *w = online->head->worker;
+    locus_head head = *online->head;
+    head.key_strips = &online->key_strips;
+    const locus_finish finish = {.greatest = w->greatest};
+    locus_tile tile;
+    if (!locus_tile_begin(&head, &online->rows, key_tile, &tile)) return;
+    const int found = locus_tile_scores(&head, &online->rows, &tile, &finish);
+    head.plan->kernels->softmax_step(w->score, head.geometry->stride, tile.rows, tile.columns,
+                                     found ? w->greatest : NULL, w->top, w->sum, w->carry);
+    add_values(online, &tile);
+}
+
+void locus_online_flush(locus_online *online)
+{
+    const locus_head *head = online->head;
+    if (locus_value_table(head->plan, head->in) != NULL)
+        locus_strips_flush(head, online->rows.count, &online->value_fold, flush_values,
+                           &online->value_table);
+}
+
+/* out / sum and lse = top + ln sum; a row that saw nothing has sum 0. */
+void locus_online_write(const locus_head *head, const locus_rows *rows,
+                        const locus_results *results, const float *top, const float *sum,
+                        const float *out)
+{
+    const int64_t Dv = head->plan->call.Dv;
+    for (int64_t i = 0; i < rows->count; i++) {
+        const int empty = sum[i] == 0.0f;
+        float *to = locus_f32(&results->out, head->b, head->h, rows->first + i);
+        if (empty)
+            memset(to, 0, (size_t)Dv * sizeof *to);
+        else
+            head->plan->kernels->scale(to, out + i * Dv, 1.0f / sum[i], Dv);
+        *locus_f32(&results->lse, head->b, head->h, rows->first + i) =
+            empty ? -INFINITY : (float)((double)top[i] + log((double)sum[i]));
+    }
+}
