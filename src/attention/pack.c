@@ -42,11 +42,14 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->grad = locus_take_floats(arena, backward ? rows * g->stride : 0);
     w->dropped = locus_take_floats(arena, backward && call->dropout > 0.0 ? rows * g->stride : 0);
     w->places = locus_take_floats(arena, places ? rows * g->stride : 0);
-    const int64_t panels =
-        tables && !backward && !plan->few_rows ? locus_panel_floats(plan->row_count, D) : 0;
+    /* Backward, tables of more than 2 MB are packed as they roll. */
+    const int64_t packed = locus_panel_floats(plan->row_count, D);
+    const int packs = backward ? packed <= 1 << 19 : !plan->few_rows;
+    const int64_t panels = tables && packs ? packed : 0;
     for (size_t i = 0; i < (backward ? 4 : 2); i++) w->strips[i] = locus_take_floats(arena, strips);
     w->key_strip =
         locus_take_floats(arena, by_keys ? g->keys * locus_strip_width(plan, g->rows, g->keys) : 0);
+    w->flipped = locus_take_floats(arena, backward && by_keys ? LOCUS_LANES * rows : 0);
     float *key_panels = locus_take_floats(arena, panels);
     float *query_panels = locus_take_floats(arena, by_keys ? panels : 0);
     w->key_table_panels = panels > 0 ? key_panels : NULL;

@@ -251,6 +251,24 @@ void locus_strips_scale(const locus_head *head, locus_strips *strips, int64_t i,
     head->plan->kernels->scale(row, row, factor, strip->end - strip->first);
 }
 
+/* Keys as rows, LOCUS_LANES of them at a time, and queries backwards, so that entries ascend:
+ * flipped[k][r] = T[rows - 1 - r][j + k]. */
+static void fold_flipped(const locus_head *head, const locus_tile *tile, const float *T,
+                         const stretch *s, const locus_strip *strip)
+{
+    const locus_kernels *kernels = head->plan->kernels;
+    const int64_t stride = head->geometry->stride, last = tile->rows - 1;
+    const int64_t flipped_row = head->geometry->rows + LOCUS_LANES;
+    float *flipped = head->worker->flipped;
+    for (int64_t j = 0; j < tile->columns; j += LOCUS_LANES) {
+        const int64_t count = locus_least(LOCUS_LANES, tile->columns - j);
+        kernels->transpose(flipped, flipped_row, T + last * stride + j, -stride, tile->rows, count);
+        for (int64_t k = 0; k < count; k++)
+            kernels->fold(strip->data + (j + k) * strip->width, (int32_t)strip->first,
+                          s->origin + j + k - last, flipped + k * flipped_row, tile->rows);
+    }
+}
+
 locus_strip locus_fold_by_keys(const locus_head *head, const locus_tile *tile, const float *T,
                                float factor)
 {
@@ -261,10 +279,13 @@ locus_strip locus_fold_by_keys(const locus_head *head, const locus_tile *tile, c
     for (int64_t j = 0; j < tile->columns; j++)
         memset(strip.data + j * strip.width, 0,
                (size_t)(strip.end - strip.first) * sizeof *strip.data);
-    for (int64_t i = 0; i < tile->rows; i++)
-        for (int64_t j = 0; j < tile->columns; j++)
-            strip.data[j * strip.width + s.origin[j - i] - strip.first] +=
-                T[i * head->geometry->stride + j];
+    if (head->plan->table_steps)
+        fold_flipped(head, tile, T, &s, &strip);
+    else
+        for (int64_t i = 0; i < tile->rows; i++)
+            for (int64_t j = 0; j < tile->columns; j++)
+                strip.data[j * strip.width + s.origin[j - i] - strip.first] +=
+                    T[i * head->geometry->stride + j];
     for (int64_t j = 0; j < tile->columns; j++) {
         float *row = strip.data + j * strip.width;
         head->plan->kernels->scale(row, row, factor, strip.end - strip.first);
