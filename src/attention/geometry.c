@@ -18,7 +18,7 @@ static locus_geometry geometry(const locus_plan *plan, int64_t rows, int64_t key
 {
     /* A table on the key side costs keys (rows + keys) products per tile: many rows. */
     if (locus_query_table(plan, &plan->shapes) != NULL) {
-        rows = MOST_ROWS;
+        rows = plan->call.Tq <= MOST_ROWS ? MOST_ROWS : 384;
         keys = 128;
     }
     if (plan->gain != NULL) { /* a key tile lies inside one block, blocks are powers of two */
