@@ -47,6 +47,7 @@ typedef struct bench_request {
     size_t token_count, width_count;                      /* outputs; 0: none is measured     */
     uint32_t heads, batch, rounds;                        /* 0: chosen by shape, ...  */
     int baseline;                                         /* 1: with yardsticks       */
+    int prepared;                                         /* 1: tables packed beforehand */
     double seconds;                                       /* about, for all rounds    */
 } bench_request;
 
@@ -97,6 +98,7 @@ typedef struct bench_row {
     locus_results results;
     void *blocks[2];
     locus_plan *plan;
+    locus_tables *tables; /* NULL: each call packs its own */
     size_t workspace_bytes;
     double flops;   /* useful ones of a call */
     double max_err; /* against the oracle    */
@@ -140,7 +142,7 @@ typedef struct bench {
 typedef struct bench_values {
     const char *schemes, *n, *d, *direction, *isas, *threads, *svg;
     uint32_t heads, batch, rounds;
-    int causal, padded, decode, linear, full, no_baseline, json, markdown;
+    int causal, padded, decode, prepared, linear, full, no_baseline, json, markdown;
 } bench_values;
 
 /* CLI_DONE, or the exit code after a complaint. */

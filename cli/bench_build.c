@@ -183,7 +183,7 @@ static void choose_view(bench_row *row)
     row->config.query_offset = row->input->group->n - 1;
 }
 
-static locus_status row_new(bench_row *row, locus_error *error)
+static locus_status row_new(bench_row *row, int prepared, locus_error *error)
 {
     bench_input *input = row->input;
     row->allocator = (locus_allocator){counted_allocate, counted_release, &row->plan_bytes};
@@ -198,7 +198,9 @@ static locus_status row_new(bench_row *row, locus_error *error)
     if (row->direction == BENCH_BACKWARD && /* keeps what its forward pass gave */
         !take_results(row->blocks, &count, &row->results, input->group))
         return LOCUS_ERR_MEMORY;
-    const locus_status status = locus_plan_new(&row->plan, &row->config, &row->in, error);
+    locus_status status = locus_plan_new(&row->plan, &row->config, &row->in, error);
+    if (status == LOCUS_OK && prepared)
+        status = locus_tables_new(&row->tables, row->plan, &row->in, error);
     if (status != LOCUS_OK) return status;
     const size_t forward = locus_forward_workspace(row->plan);
     const size_t backward =
@@ -210,6 +212,7 @@ static locus_status row_new(bench_row *row, locus_error *error)
 
 static void row_free(bench_row *row)
 {
+    locus_tables_free(row->tables);
     locus_plan_free(row->plan);
     for (size_t i = 0; i < sizeof row->blocks / sizeof *row->blocks; i++) free(row->blocks[i]);
 }
@@ -262,7 +265,7 @@ static locus_status build_rows_of(bench *b, bench_input *input, int view, int di
                                .isa = r->isas[i],
                                .threads = r->threads[k],
                                .shown = shown};
-            const locus_status status = row_new(row, error);
+            const locus_status status = row_new(row, b->request.prepared, error);
             if (status != LOCUS_OK) return status;
         }
     return LOCUS_OK;

@@ -192,6 +192,7 @@ static void set_views(bench_request *r, const bench_values *v)
     r->views[BENCH_CAUSAL] = v->causal && !v->decode;
     r->views[BENCH_PADDED] = v->padded && !v->decode;
     r->views[BENCH_DECODE] = v->decode;
+    r->prepared = v->prepared;
     if (v->decode) r->directions[BENCH_BACKWARD] = r->directions[BENCH_TOGETHER] = 0;
 }
 

@@ -27,6 +27,9 @@ static void progress(const char *what, const char *name)
 
 locus_status bench_forward(bench *b, bench_row *row, locus_error *error)
 {
+    if (row->tables != NULL)
+        return locus_forward_prepared(row->plan, row->tables, &row->in, &row->results, b->workspace,
+                                      b->workspace_bytes, error);
     return locus_forward(row->plan, &row->in, &row->results, b->workspace, b->workspace_bytes,
                          error);
 }
