@@ -343,11 +343,14 @@ static void spread_places(const locus_backward_call *call, const locus_head *hea
 {
     const locus_worker *w = head->worker;
     const int64_t D = head->plan->call.D;
-    float *T = w->score; /* P is spent */
-    memcpy(T, w->grad, (size_t)(tile->rows * head->geometry->stride) * sizeof *T);
+    const float *T = w->grad;
     locus_tile placed = *tile;
     placed.skips_reset = head->plan->has_reset;
-    if (head->plan->has_reset) spread_reset(rows, tile, T, head->geometry->stride, slot);
+    if (head->plan->has_reset) {
+        T = w->score; /* P is spent */
+        memcpy(w->score, w->grad, (size_t)(tile->rows * head->geometry->stride) * sizeof *T);
+        spread_reset(rows, tile, w->score, head->geometry->stride, slot);
+    }
     if (slot->bias != NULL) spread_bias(head, tile, T, slot);
     if (call->wanted.pos_q) {
         const locus_block places = locus_place_block(head, tile, w->clean[1]);

@@ -96,8 +96,8 @@ static void reset_positions(const locus_head *head, const locus_rows *rows, cons
     }
 }
 
-/* S += place . pos_k + bias, with the reset on the sum of the two. */
-static void add_places(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
+/* places = place . pos_k + bias, with the reset on the sum of the two. */
+static void make_places(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
 {
     const locus_worker *w = head->worker;
     const locus_geometry *g = head->geometry;
@@ -114,9 +114,6 @@ static void add_places(const locus_head *head, const locus_rows *rows, const loc
                                         .plus_row = -1};
     head->plan->kernels->product(&product);
     if (head->plan->has_reset) reset_positions(head, rows, tile, w->places, g->stride);
-    for (int64_t i = 0; i < tile->rows; i++)
-        head->plan->kernels->add(w->score + i * g->stride, w->places + i * g->stride,
-                                 tile->columns);
 }
 
 /* ---- masks ---- */
@@ -265,8 +262,8 @@ int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locu
     const locus_tensor *key_table = locus_key_table(plan, head->in);
     const locus_tensor *query_table = locus_query_table(plan, head->in);
     const int places = locus_present(&head->in->pos_q);
-    const int more = query_table != NULL || places || locus_present(&head->in->bias_dense) ||
-                     hides_some(head, tile);
+    const int more =
+        query_table != NULL || locus_present(&head->in->bias_dense) || hides_some(head, tile);
     const float *content = fade_content(head, rows, tile);
     int finished = !more && !head->unpacked;
     if (!finished) finish = NULL;
@@ -274,10 +271,11 @@ int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locu
         finished &= score_with_table(head, tile, content, key_table, finish);
     } else {
         const locus_band all = {0, tile->rows, tile->columns, tile->delta_00};
-        score_band(head, tile, &all, content, places ? NULL : bias_slice(head, tile), -1, finish);
+        if (places) make_places(head, rows, tile);
+        score_band(head, tile, &all, content, places ? w->places : bias_slice(head, tile),
+                   places ? head->geometry->stride : -1, finish);
     }
     if (query_table != NULL) locus_add_by_keys(head, tile, query_table, w->score);
-    if (places) add_places(head, rows, tile);
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile);
     if (hides_some(head, tile)) hide_masked(head, tile);
     return finished;
