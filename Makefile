@@ -27,9 +27,9 @@ configure:
 setup: ## install what is missing (apt), or say what to install
 	@tools/setup.sh
 
-demo: setup ## every scheme on a sentence, forward and backward
+demo: setup ## every scheme, judged and timed; build/demo/index.html explains them
 	@$(MAKE) all
-	@$(BUILD)/locus demo
+	@$(BUILD)/locus demo --output $(BUILD)/demo
 
 test: setup ## everything that must be green; at most 20 minutes on 2 cores
 	@$(MAKE) all
