@@ -113,10 +113,12 @@ static void print_all(FILE *out, const demo *d)
     }
     fprintf(out,
             "</ol>\n<p>Plain attention takes %.1f MB for plan and workspace at <i>T</i> = %" PRId64
-            ", of which the table gives the excess of each scheme; the scores of all pairs, which "
-            "are never stored, would take %.1f MB. Schemes marked <small>(layer)</small> act on "
-            "the input, so a whole layer is run, against a plain one. Errors are relative to the "
-            "largest number of a result, or to 1 where that is smaller.</p>\n",
+            "; extra memory is what a scheme takes beyond that in the greedier of its two passes, "
+            "and grows with <i>T</i>. One array of scores over all pairs, which is never made, "
+            "would take %.1f MB and grow with <i>T</i>&sup2;. Schemes marked "
+            "<small>(layer)</small> act on the input, so a whole layer is run, against a plain "
+            "one. Errors are relative to the largest number of a result, or to 1 where that is "
+            "smaller.</p>\n",
             (double)plain->bytes / 1e6, d->large.T, (double)demo_score_bytes(d) / 1e6);
     page_print_costs(out, d, "All schemes", NULL);
     fputs("</section>\n", out);

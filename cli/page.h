@@ -55,7 +55,7 @@ void page_drawing_free(page_drawing *drawing);
 void page_print_lesson(FILE *out, const demo *d, const page_lesson *lesson,
                        const page_drawing *drawing);
 
-/* Some schemes, or with NULL all of them with their terms and formulas. */
+/* Some schemes, or with NULL all of them with their terms. */
 void page_print_costs(FILE *out, const demo *d, const char *label, const char *const *schemes);
 
 #endif

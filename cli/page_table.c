@@ -24,9 +24,9 @@ static char *bytes_text(char *buffer, size_t capacity, double bytes)
 static void print_head(FILE *out, const char *label, int all)
 {
     fprintf(out,
-            "<div class=\"scroll\" tabindex=\"0\" role=\"group\" aria-label=\"%s\">\n<table>\n"
+            "<div class=\"scroll%s\" tabindex=\"0\" role=\"group\" aria-label=\"%s\">\n<table>\n"
             "<thead><tr><th scope=\"col\">scheme</th>",
-            label);
+            all ? " broad" : "", label);
     for (int i = 1; all && i <= TERM_COUNT; i++)
         fprintf(out, "<th scope=\"col\" class=\"term\"><abbr title=\"%s\">%d</abbr></th>",
                 locus_term_name(1u << (i - 1)), i);
@@ -34,7 +34,6 @@ static void print_head(FILE *out, const char *label, int all)
           "<th scope=\"col\">extra<br>memory</th><th scope=\"col\">learned<br>numbers</th>"
           "<th scope=\"col\">error,<br>output</th><th scope=\"col\">error,<br>gradients</th>",
           out);
-    fputs(all ? "<th scope=\"col\" class=\"words\">formula</th>" : "", out);
     fputs("</tr></thead>\n<tbody>\n", out);
 }
 
@@ -56,11 +55,6 @@ static void print_row(FILE *out, const demo *d, const demo_outcome *o, int all)
             text_thousands(learned, sizeof learned, (uint64_t)o->parameters));
     fprintf(out, "<td class=\"%s\">%.1e</td><td class=\"%s\">%.1e</td>", judged, worst.outputs,
             judged, worst.gradients);
-    if (all) {
-        fputs("<td class=\"words\"><code>", out);
-        page_escape(out, o->scheme->formula);
-        fputs("</code></td>", out);
-    }
     fputs("</tr>\n", out);
 }
 

@@ -1,13 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 . "$SUPPORT/lib.sh"
-# A page in a folder that did not exist, in place of an older one.
-quiet demo --quick -o some/folder
-head -n 1 some/folder/index.html
-tail -n 1 some/folder/index.html
-echo old >some/folder/index.html
+# A page in a folder that did not exist.
 quiet demo --quick -o some/folder/
 head -n 1 some/folder/index.html
-ls some/folder
+tail -n 1 some/folder/index.html
+ls some some/folder
 # Folders that cannot be: said before anything is computed.
 echo file >file
 quiet demo -o file
