@@ -8,6 +8,7 @@ import sys
 import browser
 
 WIDTHS = (1280, 400)
+BETWEEN = (1000, 640, 360)  # beside the places where the layout changes
 
 # What a reader can reach with the Tab key, in the order of the document.
 REACHABLE = """
@@ -54,9 +55,9 @@ def requests(tab, url):
     return [u for u in sent if u != url and not u.startswith("data:")]
 
 
-def overflow(tab):
+def overflow(tab, width):
     """Wider than the window, or elements that stick out of it and are not in a box that scrolls."""
-    wide = tab.evaluate("document.scrollingElement.scrollWidth - innerWidth")
+    wide = tab.evaluate("document.scrollingElement.scrollWidth") - width
     out = tab.evaluate("""
       [...document.querySelectorAll('body *')].filter(e => {
         if (!e.checkVisibility() || e.closest('.skip') || e.closest('math, svg, pre code')) return false;
@@ -191,8 +192,12 @@ def main():
         before = markup(tab)
         for width in WIDTHS:
             tab.screen(width)
-            report("width-%d" % width, overflow(tab) + text_in_boxes(tab))
+            report("width-%d" % width, overflow(tab, width) + text_in_boxes(tab))
             report("names-%d" % width, nameless(tab))
+        for width in BETWEEN:
+            tab.screen(width)
+            report("width-%d" % width, overflow(tab, width) + text_in_boxes(tab))
+        tab.screen(1280)
         report("links", links(tab))
         report("keyboard", keyboard(tab))
         report("skip-link", skip_link(tab))

@@ -55,7 +55,7 @@ look() { # PAGE NAME [PICTURES]
 begin page/browser
 mkdir -p "$BUILD/tests/page"
 check "look.py" look "$page" good "$BUILD/tests/page"
-check "all of its cases" test "$(wc -l <"$SCRATCH/good.cases")" -eq 11
+check "all of its cases" test "$(wc -l <"$SCRATCH/good.cases")" -eq 14
 cases "$SCRATCH/good.cases"
 
 # A page with everything wrong in it: whoever finds nothing here does not look.
