@@ -35,9 +35,9 @@ setup: ## install what is missing (apt), or say what to install
 setup-tests: ## the same, and a venv under build/ for the tests of the Python package
 	@tools/setup.sh tests
 
-demo: setup ## every scheme on a sentence, forward and backward
+demo: setup ## every scheme, judged and timed; build/demo/index.html explains them
 	@$(MAKE) all
-	@$(BUILD)/locus demo
+	@$(BUILD)/locus demo --output $(BUILD)/demo
 
 test: setup-tests ## everything that must be green; at most 20 minutes on 2 cores
 	@$(MAKE) all

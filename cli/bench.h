@@ -221,9 +221,6 @@ void bench_print_text(const bench *b);
 void bench_print_markdown(const bench *b);
 void bench_print_json(const bench *b);
 
-/* "Intel(R) ..., gcc 12.2.0, locus 0.1.0" */
-char *bench_machine(char *buffer, size_t capacity);
-
 /* An exit code. */
 int bench_write_svg(const bench *b, const char *path);
 

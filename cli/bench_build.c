@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "machine.h"
 
 /* ---- names ---- */
 
@@ -48,26 +49,6 @@ static int take_results(void **blocks, size_t *count, locus_results *results,
     const locus_tensor lse = locus_view(NULL, LOCUS_F32, 3, q->shape);
     return take_like(blocks, count, &results->out, q) &&
            take_like(blocks, count, &results->lse, &lse);
-}
-
-/* A plan's memory is counted: its size is written in front of every block. */
-static void *counted_allocate(void *context, size_t bytes)
-{
-    if (bytes > SIZE_MAX / 2) return NULL;
-    char *block = aligned_alloc(64, (bytes / 64 + 2) * 64);
-    if (block == NULL) return NULL;
-    memcpy(block, &bytes, sizeof bytes);
-    *(size_t *)context += bytes;
-    return block + 64;
-}
-
-static void counted_release(void *context, void *memory)
-{
-    size_t bytes = 0;
-    if (memory == NULL) return;
-    memcpy(&bytes, (char *)memory - 64, sizeof bytes);
-    *(size_t *)context -= bytes;
-    free((char *)memory - 64);
 }
 
 /* ---- groups ---- */
@@ -186,7 +167,7 @@ static void choose_view(bench_row *row)
 static locus_status row_new(bench_row *row, int prepared, locus_error *error)
 {
     bench_input *input = row->input;
-    row->allocator = (locus_allocator){counted_allocate, counted_release, &row->plan_bytes};
+    row->allocator = counted_allocator(&row->plan_bytes);
     row->config = input->problem.config;
     row->config.allocator = &row->allocator;
     row->config.threads = row->threads;

@@ -7,40 +7,10 @@
 
 #include "bench.h"
 #include "json.h"
+#include "machine.h"
 #include "text.h"
 
 /* ---- the machine ---- */
-
-static void cpu_name(char *buffer, size_t capacity)
-{
-    char line[256];
-    snprintf(buffer, capacity, "unknown CPU");
-    FILE *file = fopen("/proc/cpuinfo", "r");
-    while (file != NULL && fgets(line, sizeof line, file) != NULL) {
-        const char *colon = strchr(line, ':');
-        if (strncmp(line, "model name", 10) != 0 || colon == NULL) continue;
-        colon += 1 + strspn(colon + 1, " ");
-        snprintf(buffer, capacity, "%.*s", (int)strcspn(colon, "\n"), colon);
-        break;
-    }
-    if (file != NULL) fclose(file);
-}
-
-char *bench_machine(char *buffer, size_t capacity)
-{
-    char cpu[128];
-    cpu_name(cpu, sizeof cpu);
-#if defined(__clang__)
-    snprintf(buffer, capacity, "%s, clang %d.%d.%d, locus %s", cpu, __clang_major__,
-             __clang_minor__, __clang_patchlevel__, locus_version());
-#elif defined(__GNUC__)
-    snprintf(buffer, capacity, "%s, gcc %d.%d.%d, locus %s", cpu, __GNUC__, __GNUC_MINOR__,
-             __GNUC_PATCHLEVEL__, locus_version());
-#else
-    snprintf(buffer, capacity, "%s, unknown compiler, locus %s", cpu, locus_version());
-#endif
-    return buffer;
-}
 
 static void print_blas(const bench *b)
 {
@@ -165,7 +135,7 @@ static void print_rows(const bench *b, const int *widths, int markdown)
 static void print_head(const bench *b)
 {
     char machine[256];
-    text_print(stdout, bench_machine(machine, sizeof machine));
+    text_print(stdout, machine_text(machine, sizeof machine));
     putchar('\n');
     print_blas(b);
     print_limits(b);

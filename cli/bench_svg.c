@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "bench.h"
+#include "machine.h"
 #include "text.h"
 
 enum {
@@ -100,7 +101,7 @@ static void print_chart(FILE *out, const bench *b)
     const double largest = largest_ratio(b);
     print_frame(out, height);
     print_text(out, 12, 24, "title", "locus bench");
-    print_text(out, 12, 44, "small", bench_machine(machine, sizeof machine));
+    print_text(out, 12, 44, "small", machine_text(machine, sizeof machine));
     print_text(out, LABELS, 64, "small", "% of the FMA peak of this run");
     print_text(out, LABELS + PANEL + GAP, 64, "small", "time / plain attention");
     print_mark(out, LABELS + PANEL, height);

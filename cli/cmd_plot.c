@@ -148,27 +148,28 @@ static int check_values(const plot_values *v)
     return CLI_DONE;
 }
 
-static int draw(plot_values *values)
+int plot_make(picture *p, const plot_values *values)
 {
-    picture p = {.values = values, .scheme = locus_scheme_find(values->scheme)};
-    if (p.scheme == NULL) return cli_unknown_scheme("plot", values->scheme);
-    int exit_code = draw_kinds(&p, values->what != NULL ? values->what : usual_kinds(p.scheme));
-    if (exit_code == CLI_DONE) {
-        write_caption(&p);
-        exit_code = plot_write(&p);
-    }
+    *p = (picture){.values = values, .scheme = locus_scheme_find(values->scheme)};
+    if (p->scheme == NULL) return cli_unknown_scheme("plot", values->scheme);
+    const int exit_code =
+        draw_kinds(p, values->what != NULL ? values->what : usual_kinds(p->scheme));
+    if (exit_code == CLI_DONE) write_caption(p);
+    return exit_code;
+}
+
+static int draw(const plot_values *values)
+{
+    picture p;
+    int exit_code = plot_make(&p, values);
+    if (exit_code == CLI_DONE) exit_code = plot_write(&p);
     picture_free(&p);
     return exit_code;
 }
 
 static int plot_run(int argc, char **argv)
 {
-    plot_values values = {.length = PLOT_NONE,
-                          .heads = PLOT_NONE,
-                          .head = PLOT_NONE,
-                          .dim = PLOT_NONE,
-                          .window = PLOT_NONE,
-                          .seed = 2017};
+    plot_values values = PLOT_USUAL;
     locus_case *loaded = NULL;
     int exit_code = CLI_DONE;
     if (!cli_parse(&cmd_plot, argc, argv, &values, &exit_code)) return exit_code;

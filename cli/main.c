@@ -151,6 +151,7 @@ static int finish(int exit_code)
 {
     errno = 0;
     const int failed_before = ferror(stdout);
+    if (failed_before) (void)fputc('\n', stdout); /* closing will meet the reason again */
     const int failed_now = fclose(stdout) != 0;
     if (!failed_before && !failed_now) return exit_code;
     if (exit_code > CLI_DIFFERENT) return exit_code; /* has had its line already */

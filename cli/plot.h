@@ -37,6 +37,13 @@ typedef struct plot_values {
     int csv, json;
 } plot_values;
 
+/* Nothing given. */
+#define PLOT_USUAL                                                                                 \
+    {                                                                                              \
+        .length = PLOT_NONE, .heads = PLOT_NONE, .head = PLOT_NONE, .dim = PLOT_NONE,              \
+        .window = PLOT_NONE, .seed = 2017                                                          \
+    }
+
 /* ---- panels and their numbers ---- */
 
 typedef struct picture {
@@ -122,7 +129,11 @@ extern const plot_kind plot_encoding, plot_layouts, plot_similarity, plot_distan
 int plot_has_option(const locus_scheme_info *scheme, const char *name);
 int plot_has_tensor(const locus_scheme_info *scheme, const char *name);
 
-/* ---- writing ---- */
+/* ---- the whole picture ---- */
+
+/* Everything that `values` ask for; an exit code. To be freed in any case. */
+int plot_make(picture *p, const plot_values *values);
+locus_figure plot_figure(const picture *p); /* borrows from the picture */
 
 int plot_write(const picture *p);
 /* plot_png.c: an exit code. */

@@ -46,15 +46,20 @@ static int write_letters(const picture *p, const locus_figure *figure)
     return cli_write_figure("plot", figure, LOCUS_FORMAT_TERMINAL, &render, p->values->output);
 }
 
+locus_figure plot_figure(const picture *p)
+{
+    return (locus_figure){.title = p->title,
+                          .description = p->description,
+                          .caption = p->caption,
+                          .panels = p->panels,
+                          .panel_count = p->panel_count,
+                          .columns = (uint32_t)p->across};
+}
+
 int plot_write(const picture *p)
 {
     const plot_values *v = p->values;
-    const locus_figure figure = {.title = p->title,
-                                 .description = p->description,
-                                 .caption = p->caption,
-                                 .panels = p->panels,
-                                 .panel_count = p->panel_count,
-                                 .columns = (uint32_t)p->across};
+    const locus_figure figure = plot_figure(p);
     const locus_render render = {.theme = theme_of(v), .width = v->width};
     char quoted[160];
     if (v->csv) return cli_write_figure("plot", &figure, LOCUS_FORMAT_CSV, NULL, v->output);

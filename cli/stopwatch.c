@@ -6,8 +6,6 @@
 
 enum { ROUNDS = 15, ROUNDS_AT_LEAST = 3 };
 
-static const double enough_seconds = 0.6; /* per pair of trials */
-
 static double read_clock(clockid_t clock)
 {
     struct timespec t;
@@ -39,7 +37,8 @@ static double fastest(const double *times, size_t count)
     return best;
 }
 
-locus_status pace_measure(pace *result, trial *measured, trial *against, locus_error *error)
+locus_status pace_measure(pace *result, trial *measured, trial *against, double seconds,
+                          locus_error *error)
 {
     double forward[2][ROUNDS], both[2][ROUNDS];
     trial *const trials[2] = {measured, against};
@@ -50,7 +49,7 @@ locus_status pace_measure(pace *result, trial *measured, trial *against, locus_e
         if (status != LOCUS_OK) return status;
     }
     for (const double start = now(); rounds < ROUNDS; rounds++) {
-        if (rounds >= ROUNDS_AT_LEAST && now() - start > enough_seconds) break;
+        if (rounds >= ROUNDS_AT_LEAST && now() - start > seconds) break;
         for (size_t i = 0; i < 2; i++) {
             const locus_status status =
                 time_once(trials[i], &forward[i][rounds], &both[i][rounds], error);

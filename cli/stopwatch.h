@@ -12,7 +12,8 @@ typedef struct pace {
     double forward_ratio, both_ratio; /* against the other trial                       */
 } pace;
 
+/* Turns until `seconds` have passed, but a few at least and some at most. */
 LOCUS_MUST_CHECK locus_status pace_measure(pace *result, trial *measured, trial *against,
-                                           locus_error *error);
+                                           double seconds, locus_error *error);
 
 #endif

@@ -55,6 +55,7 @@ missing() {
     has_libomp || want libomp-14-dev
     has_format || want clang-format-14
     has_openblas || want libopenblas0
+    has chromium || has chromium-browser || has google-chrome || want chromium # opens the demo's page
 }
 
 log=${BUILD:-build}/setup.log # what apt has to say
