@@ -17,7 +17,7 @@ enum { WORDS = sizeof sentence / sizeof *sentence };
 
 /* The sentence, and something random that is long enough for a clock. There logits and sums
  * are longer: T5, which does not scale, has large logits, and a layer's gradient of b_k is a
- * sum of all rows that cancels to zero; plain attention errs as much. */
+ * sum of all rows that cancels to zero, where floats keep few digits. */
 static const demo usual = {
     .sentence = sentence,
     .words = WORDS,
