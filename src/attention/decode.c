@@ -24,8 +24,10 @@ static int64_t key_tiles(const locus_plan *plan)
     return locus_ceil_div(plan->call.Tk, plan->forward.keys);
 }
 
+/* Many queries, who were told to take this path, are tasks enough. */
 static int64_t split_count(const locus_plan *plan)
 {
+    if (plan->call.Tq > FEW_ROWS) return 1;
     const int64_t wanted = locus_ceil_div(plan->call.Tk, SPLIT_KEYS);
     return locus_most(1, locus_least(wanted, MOST_SPLITS));
 }

@@ -46,9 +46,6 @@ static int64_t few_tiles(const locus_call *call, int64_t rows)
     return locus_ceil_div(locus_ceil_div(call->Tq, tiles), BAND) * BAND;
 }
 
-/* Below so many queries the transposition of the keys costs more than it saves. */
-enum { FEW_ROWS = 8 };
-
 void locus_choose_geometry(locus_plan *plan, const char *path)
 {
     const locus_call *call = &plan->call;

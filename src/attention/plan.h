@@ -22,6 +22,7 @@ enum {
     MOST_ROWS = 528,
     MOST_KEYS = 512,
     MOST_GROUP = 12,
+    FEW_ROWS = 8, /* up to so many queries, transposing the keys costs more than it saves */
     INDEX_PAD = MOST_ROWS + MOST_KEYS + 2 * LOCUS_LANES
 };
 
