@@ -8,6 +8,7 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
+purpose=${1:-build}
 needed=   # the build cannot do without
 wanted=   # the tests make use of
 
@@ -55,7 +56,8 @@ missing() {
     has_libomp || want libomp-14-dev
     has_format || want clang-format-14
     has_openblas || want libopenblas0
-    has chromium || has chromium-browser || has google-chrome || want chromium # opens the demo's page
+    # opens the demo's page
+    [ "$purpose" != tests ] || has chromium || has chromium-browser || has google-chrome || want chromium
 }
 
 log=${BUILD:-build}/setup.log # what apt has to say
@@ -150,5 +152,5 @@ make_venv() {
 }
 
 install_packages
-[ "${1:-}" != tests ] || make_venv
+[ "$purpose" != tests ] || make_venv
 exit 0
