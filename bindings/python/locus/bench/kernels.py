@@ -184,7 +184,7 @@ def transformer_xl(shape: Shape, options) -> Contest:
 
     def by_locus():
         heads = [x.permute(1, 2, 0, 3) for x in (q, k, v)]
-        table = r[1:, 0].flip(0).transpose(0, 1)  # from distance 1-T up to T-1
+        table = r[:, 0].flip(0).transpose(0, 1)  # from distance 1-T up to T
         return locus.torch.attend(
             *heads, scheme="transformer_xl", rel_k=table, u=biases[0], w=biases[1], delta_min=1 - shape.tokens
         )
