@@ -20,6 +20,7 @@ same threads. Without --only, models are measured up to 512 tokens. Exit code 1:
 """
 
 MOST_TOKENS_OF_A_QUICK_MODEL = 512
+PASSES = ("forward", "forward + backward")  # by whether it is training
 
 
 def _numbers(text: str) -> list:
@@ -70,6 +71,8 @@ def _measure(contest, tokens: int, options, result: dict) -> bool:
     for training in (False, True):
         times = measure.times(contest, training, options.rounds, options.enough)
         result["timed"].append((contest, tokens, training, times, errors))
+        ratios = ", ".join(f"{name} {entry['ratio']:.2f}" for name, entry in times.items() if name != "locus")
+        print(f"  {contest.name}, {PASSES[training]}: {ratios}", file=sys.stderr)
     return not wrong
 
 
@@ -83,7 +86,7 @@ def _entries(result: dict):
             yield {
                 "contest": contest.name,
                 "tokens": tokens,
-                "pass": "forward + backward" if training else "forward",
+                "pass": PASSES[training],
                 "contestant": name,
                 **medians,
                 "peak_bytes": peaks.get(name),
