@@ -74,3 +74,11 @@ def test_masks_are_read_once_per_version():
     assert masks.from_additive(mask, 4, 9, 5) is first
     mask[..., 3:] = LOWEST
     assert masks.from_additive(mask, 4, 9, 5).key_mask.sum() == 6
+
+
+def test_booleans_take_the_same_roads():
+    assert masks.from_seen(torch.ones(2, 1, 9, 9, dtype=torch.bool), 0) == masks.EVERYTHING
+    assert torch.equal(masks.from_seen(BY_KEY[:, None, None].expand(-1, -1, 9, -1), 0).key_mask, BY_KEY)
+    outer = BY_KEY[:, None, None] & BY_KEY[:, None, :, None]  # padded queries see nothing
+    assert torch.equal(masks.from_seen(outer, 0).mask, outer)
+    assert masks.from_seen(outer, 0) is masks.from_seen(outer, 0)

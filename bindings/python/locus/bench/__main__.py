@@ -12,15 +12,23 @@ EXAMPLES = """\
 examples:
   python -m locus.bench                                  all contests at 128, 512 and 2,048 tokens
   python -m locus.bench --only t5,deberta --sizes 512    two of them, one size
+  python -m locus.bench --only models --full-models      DeBERTa-v3-base and T5-base encoders, 12 layers, patched and not
   python -m locus.bench --no-flex -o results             without the minutes that compiling FlexAttention takes
 
 Writes bench.json, bench.md and bench.svg. Every output is compared with double precision before it is timed. Both sides have the
-same threads. Exit code 1: a contestant computed something else.
+same threads. Without --only, models are measured up to 512 tokens. Exit code 1: a contestant computed something else.
 """
+
+MOST_TOKENS_OF_A_QUICK_MODEL = 512
+PASSES = ("forward", "forward + backward")  # by whether it is training
 
 
 def _numbers(text: str) -> list:
     return [int(item) for item in text.split(",")]
+
+
+def _names(text: str) -> list:
+    return text.split(",")
 
 
 def _options(contests) -> argparse.ArgumentParser:
@@ -31,12 +39,14 @@ def _options(contests) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--sizes", type=_numbers, default=[128, 512, 2048], metavar="N,...", help="tokens")
-    parser.add_argument("--only", default=",".join(contests), metavar="NAME,...", help="of: " + ", ".join(contests))
+    parser.add_argument("--only", type=_names, metavar="NAME,...", help="of: " + ", ".join(contests))
     parser.add_argument("--rounds", type=int, default=5, help="interleaved rounds (5)")
     parser.add_argument("--enough", type=float, default=0.1, help="seconds per contestant and round, at least (0.1)")
     parser.add_argument("--batch", type=int, default=1)
     parser.add_argument("--heads", type=int, default=12)
     parser.add_argument("--width", type=int, default=64, help="of a head (64)")
+    parser.add_argument("--layers", type=int, help="of the models (2)")
+    parser.add_argument("--full-models", action="store_true", help="models with 12 layers and the whole vocabulary")
     parser.add_argument("--threads", type=int, default=0, help="of torch and of Locus (what torch takes)")
     parser.add_argument("--no-flex", dest="flex", action="store_false", help="without compiled FlexAttention")
     parser.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("locus-bench"), metavar="DIR")
@@ -55,11 +65,14 @@ def _measure(contest, tokens: int, options, result: dict) -> bool:
         {"contest": f"{contest.name}, n = {tokens}", "contestant": name, "why": why}
         for name, why in contest.absent.items()
     ]
+    contest.exact = None  # its copies in double are large
     if "locus" not in contest.runs:
         return False
     for training in (False, True):
         times = measure.times(contest, training, options.rounds, options.enough)
         result["timed"].append((contest, tokens, training, times, errors))
+        ratios = ", ".join(f"{name} {entry['ratio']:.2f}" for name, entry in times.items() if name != "locus")
+        print(f"  {contest.name}, {PASSES[training]}: {ratios}", file=sys.stderr)
     return not wrong
 
 
@@ -69,14 +82,13 @@ def _entries(result: dict):
 
     for contest, tokens, training, times, errors in result.pop("timed"):
         peaks = measure.peaks(contest, training)
-        for name, (seconds, ratio) in times.items():
+        for name, medians in times.items():
             yield {
                 "contest": contest.name,
                 "tokens": tokens,
-                "pass": "forward + backward" if training else "forward",
+                "pass": PASSES[training],
                 "contestant": name,
-                "seconds": seconds,
-                "ratio": ratio,
+                **medians,
                 "peak_bytes": peaks.get(name),
                 "error": errors[name],
             }
@@ -92,12 +104,15 @@ def main(arguments=None) -> int:
     import locus
 
     from . import contests, report
+    from .contest import Shape
 
     options = _options(contests.CONTESTS).parse_args(arguments)
-    unknown = [name for name in options.only.split(",") if name not in contests.CONTESTS]
+    unknown = [name for name in options.only or () if name not in contests.CONTESTS]
     if unknown:
         print(f"--only: found {unknown[0]!r}, expected one of {', '.join(contests.CONTESTS)}", file=sys.stderr)
         return 2
+    if options.layers is None:
+        options.layers = 12 if options.full_models else 2
     warnings.simplefilter("ignore")
     transformers.logging.set_verbosity_error()
     if options.threads > 0:
@@ -115,12 +130,15 @@ def main(arguments=None) -> int:
     }
     result = {"about": about, "entries": [], "absent": [], "timed": []}
     right = True
-    for name in options.only.split(","):
+    for name in options.only or contests.CONTESTS:
         for tokens in options.sizes:
+            if options.only is None and name == "models" and tokens > MOST_TOKENS_OF_A_QUICK_MODEL:
+                continue
             print(f"{name}, n = {tokens} ...", file=sys.stderr)
-            torch.manual_seed(0)
-            shape = contests.Shape(options.batch, options.heads, tokens, options.width)
-            right &= _measure(contests.CONTESTS[name](shape, options), tokens, options, result)
+            shape = Shape(options.batch, options.heads, tokens, options.width)
+            for make in contests.CONTESTS[name]:
+                torch.manual_seed(0)
+                right &= _measure(make(shape, options), tokens, options, result)
     result["entries"] = list(_entries(result))
     report.write(result, options.output)
     print(report.markdown(result), end="")

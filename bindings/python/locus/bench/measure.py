@@ -22,10 +22,12 @@ def _forward(run):
 
 
 def _training(run, inputs):
+    gradient = torch.randn_like(_forward(run)())  # in the memory order of the output
+
     def call():
         for x in inputs:
             x.grad = None
-        run().sum().backward()
+        run().backward(gradient)
 
     return call
 
@@ -48,33 +50,43 @@ def _calls(contest, training: bool) -> dict:
     }
 
 
-def _seconds(call, enough: float) -> float:
-    """The mean of as many calls as take `enough` seconds."""
-    count, begin = 0, time.perf_counter()
+def _seconds(call, enough: float) -> tuple:
+    """Wall time and CPU time (of all threads): the means of as many calls as take `enough` seconds."""
+    count, begin, cpu_begin = 0, time.perf_counter(), time.process_time()
     while True:
         call()
         count += 1
         spent = time.perf_counter() - begin
         if spent >= enough:
-            return spent / count
+            return spent / count, (time.process_time() - cpu_begin) / count
 
 
 def times(contest, training: bool, rounds: int, enough: float) -> dict:
-    """contestant -> (median seconds, median over the rounds of its time over that of Locus)."""
+    """contestant -> medians over the rounds; ratios are to Locus within a round, so that slow minutes cancel."""
     calls = _calls(contest, training)
     for call in calls.values():
         call()
-    taken = {name: [] for name in calls}
-    for _ in range(rounds):
-        for name, call in calls.items():
-            taken[name].append(_seconds(call, enough))
+    wall, cpu = ({name: [] for name in calls} for _ in range(2))
+    for number in range(rounds):
+        for name in list(calls)[:: -1 if number % 2 else 1]:  # nobody is always the first, nor always behind the same
+            seconds, cpu_seconds = _seconds(calls[name], enough)
+            wall[name].append(seconds)
+            cpu[name].append(cpu_seconds)
+    for x in contest.inputs:
+        x.grad = None
     return {
-        name: (
-            statistics.median(seconds),
-            statistics.median(mine / ours for mine, ours in zip(seconds, taken["locus"])),
-        )
-        for name, seconds in taken.items()
+        name: {
+            "ms_median": 1e3 * statistics.median(wall[name]),
+            "cpu_ms_median": 1e3 * statistics.median(cpu[name]),
+            "ratio": _ratio(wall[name], wall["locus"]),
+            "cpu_ratio": _ratio(cpu[name], cpu["locus"]),
+        }
+        for name in calls
     }
+
+
+def _ratio(theirs: list, ours: list) -> float:
+    return statistics.median(a / b if b > 0 else 1.0 for a, b in zip(theirs, ours))
 
 
 def peaks(contest, training: bool) -> dict:
@@ -82,9 +94,12 @@ def peaks(contest, training: bool) -> dict:
     try:
         libc = ctypes.CDLL("libc.so.6")
         libc.mallopt(-3, 1 << 17)  # M_MMAP_THRESHOLD: tensors come from and go back to the system
+        gc.freeze()  # what the libraries hold need not be walked for every contestant
         return {name: _peak(libc, call) for name, call in _calls(contest, training).items()}
     except (OSError, AttributeError):
         return {}
+    finally:
+        gc.unfreeze()
 
 
 def _peak(libc, call) -> int:

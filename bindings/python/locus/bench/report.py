@@ -10,21 +10,55 @@ from html import escape
 def _row(entry: dict) -> str:
     memory = "-" if entry["peak_bytes"] is None else f"{entry['peak_bytes'] / 2**20:.1f}"
     return (
-        f"| {entry['contest']} | {entry['tokens']} | {entry['pass']} | {entry['contestant']} | "
-        f"{entry['seconds'] * 1e3:.2f} | {entry['ratio']:.2f} | {memory} | {entry['error']:.0e} |"
+        f"| {entry['contest']} | {entry['tokens']} | {entry['pass']} | {entry['contestant']} | {entry['ms_median']:.2f} | "
+        f"{entry['cpu_ms_median']:.2f} | {entry['ratio']:.2f} | {entry['cpu_ratio']:.2f} | {memory} | {entry['error']:.0e} |"
     )
+
+
+def best(result: dict) -> list:
+    """The entry of the fastest peer of each contest, size and pass."""
+    fastest: dict = {}
+    for entry in result["entries"]:
+        key = (entry["contest"], entry["tokens"], entry["pass"])
+        if entry["contestant"] != "locus" and entry["ratio"] < fastest.get(key, {"ratio": float("inf")})["ratio"]:
+            fastest[key] = entry
+    return list(fastest.values())
+
+
+def _summary(result: dict) -> list:
+    """A line per contest: how many times as long the fastest peer takes, by size."""
+    sizes = sorted({entry["tokens"] for entry in result["entries"]})
+    ratios = {(e["contest"], e["pass"], e["tokens"]): f"{e['ratio']:.2f}" for e in best(result)}
+    kinds = dict.fromkeys((contest, direction) for contest, direction, _ in ratios)
+    return [
+        "| contest | pass | " + " | ".join(f"n = {size}" for size in sizes) + " |",
+        "|---|---|" + "---|" * len(sizes),
+        *(
+            f"| {contest} | {direction} | "
+            + " | ".join(ratios.get((contest, direction, size), "-") for size in sizes)
+            + " |"
+            for contest, direction in kinds
+        ),
+    ]
 
 
 def markdown(result: dict) -> str:
     about = result["about"]
+    threads = f"{about['threads']} thread{'s' if about['threads'] > 1 else ''}"
     lines = [
-        f"Locus {about['locus']} ({about['isa']}), torch {about['torch']}, {about['threads']} threads, batch {about['batch']}, "
-        f"{about['heads']} heads of {about['width']}, float32. Medians of {about['rounds']} interleaved rounds; × is the median of "
-        "the ratios to Locus within a round (above 1: Locus is faster); peak: MB beyond what was there before the call; "
-        "error: against double, of the largest element.",
+        f"Locus {about['locus']} ({about['isa']}), torch {about['torch']}, transformers {about['transformers']}, {threads}, "
+        f"batch {about['batch']}, {about['heads']} heads of {about['width']}, float32. Medians of {about['rounds']} interleaved "
+        "rounds; × is the median of the ratios to Locus within a round (above 1: Locus is faster).",
         "",
-        "| contest | n | pass | contestant | ms | × | peak MB | error |",
-        "|---|---|---|---|---|---|---|---|",
+        "The fastest peer, ×:",
+        "",
+        *_summary(result),
+        "",
+        "All of them. CPU: of all threads; peak: MB beyond what was there before the call; error: against double, of the "
+        "largest element.",
+        "",
+        "| contest | n | pass | contestant | ms | CPU ms | × | CPU × | peak MB | error |",
+        "|---|---|---|---|---|---|---|---|---|---|",
         *map(_row, result["entries"]),
     ]
     if result["absent"]:

@@ -15,6 +15,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from .adapter import Adapter, by_heads, can_run, dropout_of, joined, run
+from .masks import from_seen
 
 BY_INDEX = "distance = query index - key index"
 
@@ -41,8 +42,8 @@ class Encoder(Adapter):
 
 def _masks(attention_mask: Tensor) -> dict:
     """[B,n] by key, or [B,1,n,n] as the unswapped encoder makes it: 0 = hidden."""
-    seen = attention_mask.bool()
-    return {"key_mask" if seen.dim() == 2 else "mask": seen}
+    seen = attention_mask.bool()  # of booleans the same tensor, which remembers how it was read
+    return {"key_mask": seen} if seen.dim() == 2 else from_seen(seen, 0).arguments()
 
 
 def _outer(attention_mask: Tensor) -> Tensor:

@@ -47,6 +47,13 @@ def from_hidden(hidden: Optional[Tensor], offset: int) -> Seen:
     return _simplest(hidden == 0, offset)
 
 
+def from_seen(seen: Tensor, offset: int) -> Seen:
+    """Booleans [B or 1, H or 1, Tq, Tk], true = take part; where their contents are unknown they stay what they are."""
+    if torch.compiler.is_compiling():
+        return Seen(mask=seen)
+    return _remembered(seen, _simplest, offset)
+
+
 def _read_additive(mask: Tensor, queries: int, keys: int, offset: int) -> Seen:
     mask = mask[..., :keys]
     if mask.size(2) > 1 and mask.stride(2) == 0:

@@ -41,7 +41,7 @@ class RelativeAttention(Adapter):
         output_attentions=False,
     ):
         queries, keys, rows = q_head.shape[0], k_head_h.shape[0], k_head_r.shape[0]
-        # Row i of k_head_r is distance keys - i. One-sided tables ("uni") serve causal calls only.
+        # Row i of k_head_r is distance keys - i; nothing reads row 0. One-sided tables ("uni") serve causal calls only.
         lowest = keys - rows + 1
         given_up = output_attentions or seg_mat is not None or head_mask is not None or not can_run(q_head)
         if given_up or (lowest > 1 - queries and not self._hides_future(attn_mask, queries, keys)):
@@ -60,7 +60,7 @@ class RelativeAttention(Adapter):
         seen = from_hidden(hidden, keys - queries)
         if lowest > 1 - queries:
             seen = seen._replace(causal=True)
-        q, k, v, tables = (t.permute(1, 2, 0, 3) for t in (q_head, k_head_h, v_head_h, k_head_r[1:].flip(0)))
+        q, k, v, tables = (t.permute(1, 2, 0, 3) for t in (q_head, k_head_h, v_head_h, k_head_r.flip(0)))
         if tables.shape[0] == 1:
             out = run(q, k, v, rel_k=tables[0], **seen.arguments(), **call)
         else:  # positions differ within the batch: their dropout, or bi_data
