@@ -12,7 +12,7 @@
 #include "bench/linear.h"
 #include "bench/yardstick.h"
 #include "cli.h"
-#include "problem.h"
+#include <locus/locus.h>
 
 enum { BENCH_LIST = 16, BENCH_KINDS = 32, BENCH_ROUNDS = 99, BENCH_LIMITS = 64, BENCH_PEERS = 2 };
 
@@ -55,7 +55,7 @@ typedef struct bench_request {
 typedef struct bench_group {
     int64_t batch, heads, n, d;
     int decode;         /* 1: one query                                           */
-    problem base;       /* owns q, k, v, dout                                     */
+    locus_problem base; /* owns q, k, v, dout                                     */
     locus_tensors in;   /* q, k, v                                                */
     locus_tensors grad; /* of q, k, v                                             */
     locus_tensor dout, sparse_dout, key_mask;
@@ -68,8 +68,8 @@ typedef struct bench_group {
 typedef struct bench_input {
     bench_group *group;
     const bench_kind *kind;
-    problem problem;    /* owns the scheme's tensors                              */
-    locus_tensors grad; /* of everything but a dense bias                         */
+    locus_problem problem; /* owns the scheme's tensors                              */
+    locus_tensors grad;    /* of everything but a dense bias                         */
     void *blocks[LOCUS_TENSOR_COUNT];
     size_t block_count;
     yardstick yardstick;
@@ -155,7 +155,7 @@ int bench_read_request(bench_request *request, const bench_values *values);
 size_t bench_list_kinds(bench_kind *kinds, size_t capacity);
 
 /* Options as the benchmark sets them, and the numbers behind them. */
-LOCUS_MUST_CHECK locus_status bench_build_problem(problem *p, const bench_group *group,
+LOCUS_MUST_CHECK locus_status bench_build_problem(locus_problem *p, const bench_group *group,
                                                   const bench_kind *kind, locus_error *error);
 
 /* Useful flops of one call: only the arithmetic of the cheapest exact algorithm known. */

@@ -101,21 +101,21 @@ static locus_status group_new(bench_group *g, const bench_request *r, uint32_t n
     g->decode = r->views[BENCH_DECODE];
     g->batch = r->batch > 0 ? r->batch : 1;
     g->heads = r->heads > 0 ? r->heads : usual_heads(n, g->decode);
-    const problem_request request = {.scheme = "none",
-                                     .level = LOCUS_ATTEND,
-                                     .B = g->batch,
-                                     .H = g->heads,
-                                     .T = n,
-                                     .D = d,
-                                     .seed = 2017};
-    const locus_status status = problem_build(&g->base, &request, error);
+    const locus_problem_request request = {.scheme = "none",
+                                           .level = LOCUS_ATTEND,
+                                           .B = g->batch,
+                                           .H = g->heads,
+                                           .T = n,
+                                           .D = d,
+                                           .seed = 2017};
+    const locus_status status = locus_problem_build(&g->base, &request, error);
     if (status != LOCUS_OK) return status;
     return share_tensors(g) ? LOCUS_OK : LOCUS_ERR_MEMORY;
 }
 
 static void group_free(bench_group *g)
 {
-    problem_free(&g->base);
+    locus_problem_free(&g->base);
     for (size_t i = 0; i < g->block_count; i++) free(g->blocks[i]);
 }
 
@@ -143,7 +143,7 @@ static locus_status input_new(bench_input *input, bench_group *group, const benc
 static void input_free(bench_input *input)
 {
     if (input->has_yardstick) yardstick_free(&input->yardstick);
-    problem_free(&input->problem);
+    locus_problem_free(&input->problem);
     for (size_t i = 0; i < input->block_count; i++) free(input->blocks[i]);
 }
 

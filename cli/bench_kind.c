@@ -46,20 +46,20 @@ static const struct {
     {"deberta", "max_distance", "512"},
 };
 
-locus_status bench_build_problem(problem *p, const bench_group *group, const bench_kind *kind,
+locus_status bench_build_problem(locus_problem *p, const bench_group *group, const bench_kind *kind,
                                  locus_error *error)
 {
-    problem_setting settings[8] = {{NULL, NULL}};
+    locus_problem_setting settings[8] = {{NULL, NULL}};
     char scale_base[24];
     size_t count = 0;
     for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
         if (strcmp(usual[i].scheme, kind->scheme->name) == 0)
-            settings[count++] = (problem_setting){usual[i].option, usual[i].value};
+            settings[count++] = (locus_problem_setting){usual[i].option, usual[i].value};
     /* Without a causal mask xPos grows exponentially with the distance to later keys; the
      * base grows along, so that the logits stay those of a model. */
     snprintf(scale_base, sizeof scale_base, "%" PRId64, group->n > 512 ? group->n : 512);
-    settings[count++] = (problem_setting){"scale_base", scale_base};
-    const problem_request request = {
+    settings[count++] = (locus_problem_setting){"scale_base", scale_base};
+    const locus_problem_request request = {
         .scheme = kind->scheme->name,
         .level = LOCUS_ATTEND,
         .B = group->batch,
@@ -72,7 +72,7 @@ locus_status bench_build_problem(problem *p, const bench_group *group, const ben
         .without = "cls",
         .given = &group->in,
     };
-    const locus_status status = problem_build(p, &request, error);
+    const locus_status status = locus_problem_build(p, &request, error);
     if (status != LOCUS_OK) return status;
     p->request.settings = NULL; /* they end with this function */
     /* T5 models fold 1/sqrt(D) into the weights of q; ours have none. */

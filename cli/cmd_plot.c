@@ -6,124 +6,54 @@
 #include "cli.h"
 #include "commands.h"
 #include "plot.h"
+#include "settings.h"
 #include "text.h"
+#include "tokens.h"
 
-static const plot_kind *const kinds[] = {
-    &plot_encoding, &plot_layouts, &plot_similarity, &plot_distance,  &plot_rows,  &plot_bias,
-    &plot_angles,   &plot_decay,   &plot_position,   &plot_attention, &plot_terms, &plot_variants,
-};
+/* ---- refusals ---- */
 
-enum { KINDS = sizeof kinds / sizeof *kinds, WHAT = 160 };
-
-/* What shows best what the scheme is about, by what it declares. */
-static const char *usual_kinds(const locus_scheme_info *scheme)
+/* A word of --what that is probably a misspelling of a picture that the scheme has. */
+static int check_what(const plot_values *values)
 {
-    if ((scheme->terms & LOCUS_TERM_INPUT) != 0) return "encoding,similarity";
-    if ((scheme->terms & LOCUS_TERM_ROTATION) != 0) return "angles,decay";
-    if ((scheme->terms & LOCUS_TERM_POSITION_POSITION) != 0) return "position";
-    if (plot_has_tensor(scheme, "u")) return "terms";
-    if (plot_has_tensor(scheme, "bias")) return "rows,bias";
-    if (plot_has_tensor(scheme, "rel_k"))
-        return plot_has_option(scheme, "clip_left") ? "distance,rows" : "rows";
-    if ((scheme->terms & LOCUS_TERM_BIAS) != 0) return "bias,attention";
-    return "attention";
-}
-
-/* ---- choosing ---- */
-
-static void append(char *text, size_t capacity, const char *more)
-{
-    const size_t used = strlen(text);
-    snprintf(text + used, capacity - used, "%s", more);
-}
-
-static int unknown_kind(const plot_values *values, const locus_scheme_info *scheme,
-                        const char *word)
-{
+    enum { KINDS = 32, WORD = 160 };
     const char *names[KINDS];
-    char quoted[WHAT], list[256] = "";
+    char word[WORD], quoted[WORD];
     size_t count = 0;
-    for (size_t i = 0; i < KINDS; i++) {
-        if (!kinds[i]->applies(scheme)) continue;
-        if (count > 0) append(list, sizeof list, ", ");
-        append(list, sizeof list, names[count++] = kinds[i]->name);
-    }
-    const char *near = cli_nearest(word, names, count);
-    text_quote(quoted, sizeof quoted, word);
-    if (near != NULL)
-        return cli_complain("plot", CLI_USAGE,
-                            "--what: unknown picture \"%s\"; did you mean \"%s\"?", quoted, near);
-    return cli_complain("plot", CLI_USAGE, "--what: %s has no picture \"%s\", it has: %s",
-                        values->scheme, quoted, list);
-}
-
-static const plot_kind *find_kind(const locus_scheme_info *scheme, const char *word)
-{
-    for (size_t i = 0; i < KINDS; i++)
-        if (strcmp(kinds[i]->name, word) == 0 && kinds[i]->applies(scheme)) return kinds[i];
-    return NULL;
-}
-
-/* Draw the comma-separated kinds one after the other. */
-static int draw_kinds(picture *p, const char *what)
-{
-    snprintf(p->title, sizeof p->title, "%s", p->scheme->title);
-    snprintf(p->description, sizeof p->description, "%s.", p->scheme->title);
-    for (size_t i = 0; *what != '\0'; i++) {
-        char word[WHAT];
-        const size_t length = strcspn(what, ",");
-        snprintf(word, sizeof word, "%.*s", (int)(length < WHAT ? length : WHAT - 1), what);
-        const plot_kind *kind = find_kind(p->scheme, word);
-        if (kind == NULL) return unknown_kind(p->values, p->scheme, word);
-        append(p->title, sizeof p->title, i > 0 ? "; " : " \u2013 ");
-        append(p->title, sizeof p->title, kind->title);
-        append(p->description, sizeof p->description, i > 0 ? "; " : " The picture shows ");
-        append(p->description, sizeof p->description, kind->help);
-        const int exit_code = kind->draw(p);
-        if (exit_code != CLI_DONE) return exit_code;
-        if (p->failed)
-            return cli_complain("plot", CLI_RESOURCES, "out of memory, or more than %d panels",
-                                PLOT_PANELS);
-        what += length;
-        what += *what == ',' ? 1 : 0;
+    const locus_picture_kind *kind;
+    while (count < KINDS && (kind = locus_picture_kind_at(values->scheme, count)) != NULL)
+        names[count++] = kind->name;
+    for (const char *at = values->what; at != NULL && *at != '\0'; at += *at == ',' ? 1 : 0) {
+        const size_t length = strcspn(at, ",");
+        snprintf(word, sizeof word, "%.*s", (int)(length < WORD ? length : WORD - 1), at);
+        at += length;
+        const char *near = cli_nearest(word, names, count);
+        if (near != NULL && strcmp(near, word) != 0)
+            return cli_complain("plot", CLI_USAGE,
+                                "--what: unknown picture \"%s\"; did you mean \"%s\"?",
+                                text_quote(quoted, sizeof quoted, word), near);
     }
     return CLI_DONE;
 }
 
-static void write_caption(picture *p)
+/* A field that the library refuses has the name of its option: "head: found 9, ...". */
+static int names_option(const char *text)
 {
-    char seed[96];
-    snprintf(p->caption, sizeof p->caption, "%s.", p->scheme->formula);
-    if (p->pairs) append(p->caption, sizeof p->caption, " Query m down, key n across.");
-    if (p->pairs && (p->values->causal || p->values->window != PLOT_NONE))
-        append(p->caption, sizeof p->caption, " Grey pairs are hidden.");
-    snprintf(seed, sizeof seed, " Learned numbers and contents are made up, seed %u.",
-             (unsigned)p->values->seed);
-    if (p->made_up) append(p->caption, sizeof p->caption, seed);
-    append(p->caption, sizeof p->caption, " ");
-    append(p->caption, sizeof p->caption, p->scheme->citation);
-    append(p->caption, sizeof p->caption, p->scheme->citation[0] != '\0' ? "." : "");
-    append(p->description, sizeof p->description, ". ");
-    append(p->description, sizeof p->description, p->caption);
+    const size_t length = strcspn(text, ":");
+    for (const cli_option *o = cmd_plot.options; o->name != NULL; o++)
+        if (strlen(o->name) == length && strncmp(o->name, text, length) == 0) return 1;
+    return 0;
+}
+
+/* A call that was made up and is refused was described by the command line. */
+static int refuse(const plot_values *values, locus_status status, const locus_error *error)
+{
+    if (status == LOCUS_ERR_ARGUMENT || (values->path == NULL && status != LOCUS_ERR_MEMORY))
+        return cli_complain("plot", CLI_USAGE, "%s%s", names_option(error->text) ? "--" : "",
+                            error->text);
+    return cli_report("plot", status, values->path, error);
 }
 
 /* ---- the command ---- */
-
-/* A case names its scheme itself. */
-static int scheme_of_case(plot_values *values, locus_case **loaded)
-{
-    locus_error error = {""};
-    char quoted[160];
-    const locus_status status = locus_case_load(loaded, values->path, NULL, &error);
-    if (status != LOCUS_OK) return cli_report("plot", status, values->path, &error);
-    const char *scheme = locus_case_config(*loaded)->scheme;
-    if (values->scheme != NULL && strcmp(values->scheme, scheme) != 0)
-        return cli_complain("plot", CLI_USAGE, "%s holds a call of %s, not of %s",
-                            text_quote(quoted, sizeof quoted, values->path), scheme,
-                            values->scheme);
-    values->scheme = scheme;
-    return CLI_DONE;
-}
 
 static int check_values(const plot_values *v)
 {
@@ -136,47 +66,59 @@ static int check_values(const plot_values *v)
                             text_quote(quoted, sizeof quoted, v->theme));
     if (v->csv && v->json)
         return cli_complain("plot", CLI_USAGE, "--csv and --json exclude each other");
-    if ((v->tokens != NULL) + (v->text != NULL) + (v->length != PLOT_NONE) > 1)
+    if ((v->tokens != NULL) + (v->text != NULL) + (v->length != 0) > 1)
         return cli_complain("plot", CLI_USAGE, "--tokens, --text and --length exclude each other");
-    if (v->path != NULL &&
-        (v->length != PLOT_NONE || v->heads != PLOT_NONE || v->dim != PLOT_NONE ||
-         v->window != PLOT_NONE || v->options.count > 0 || v->causal))
-        return cli_complain("plot", CLI_USAGE,
-                            "a case brings its own length, heads, options and masks");
     if (v->scheme == NULL && v->path == NULL)
         return cli_complain("plot", CLI_USAGE, "SCHEME is missing; see \"locus plot --help\"");
-    return CLI_DONE;
+    if (v->path == NULL && locus_scheme_find(v->scheme) == NULL)
+        return cli_unknown_scheme("plot", v->scheme);
+    return check_what(v);
 }
 
-int plot_make(picture *p, const plot_values *values)
+static int take_tokens(token_list *tokens, const plot_values *v)
 {
-    *p = (picture){.values = values, .scheme = locus_scheme_find(values->scheme)};
-    if (p->scheme == NULL) return cli_unknown_scheme("plot", values->scheme);
-    const int exit_code =
-        draw_kinds(p, values->what != NULL ? values->what : usual_kinds(p->scheme));
-    if (exit_code == CLI_DONE) write_caption(p);
-    return exit_code;
+    if (v->text != NULL) return tokens_read(tokens, "plot", v->text, LOCUS_PICTURE_TOKENS);
+    if (v->tokens == NULL) return CLI_DONE;
+    return tokens_cut(tokens, "plot", v->tokens, LOCUS_PICTURE_TOKENS);
 }
 
-static int draw(const plot_values *values)
+static int draw(const plot_values *v, const token_list *tokens)
 {
-    picture p;
-    int exit_code = plot_make(&p, values);
-    if (exit_code == CLI_DONE) exit_code = plot_write(&p);
-    picture_free(&p);
+    settings s;
+    locus_error error = {""};
+    locus_picture *picture = NULL;
+    locus_picture_request request;
+    settings_split(&s, &v->options);
+    locus_picture_request_init(&request, v->scheme);
+    request.what = v->what;
+    request.tokens = tokens->names;
+    request.token_count = tokens->count;
+    request.length = v->length;
+    request.heads = v->heads;
+    request.dim = v->dim;
+    request.head = v->head != PLOT_NONE ? (int64_t)v->head : -1;
+    request.window = v->window != PLOT_NONE ? (int64_t)v->window : -1;
+    request.causal = v->causal ? 1 : 0;
+    request.seed = v->seed;
+    request.settings = s.list;
+    request.path = v->path;
+    const locus_status status = locus_picture_new(&picture, &request, &error);
+    if (status != LOCUS_OK) return refuse(v, status, &error);
+    const int exit_code = plot_write(v, locus_picture_figure(picture));
+    locus_picture_free(picture);
     return exit_code;
 }
 
 static int plot_run(int argc, char **argv)
 {
-    plot_values values = PLOT_USUAL;
-    locus_case *loaded = NULL;
+    plot_values values = {.head = PLOT_NONE, .window = PLOT_NONE, .seed = 2017};
+    token_list tokens = {.count = 0};
     int exit_code = CLI_DONE;
     if (!cli_parse(&cmd_plot, argc, argv, &values, &exit_code)) return exit_code;
     exit_code = check_values(&values);
-    if (exit_code == CLI_DONE && values.path != NULL) exit_code = scheme_of_case(&values, &loaded);
-    if (exit_code == CLI_DONE) exit_code = draw(&values);
-    locus_case_free(loaded);
+    if (exit_code == CLI_DONE) exit_code = take_tokens(&tokens, &values);
+    if (exit_code == CLI_DONE) exit_code = draw(&values, &tokens);
+    tokens_free(&tokens);
     return exit_code;
 }
 
@@ -203,21 +145,21 @@ static const cli_option plot_options[] = {
     {.name = "text", .argument = "FILE", .kind = CLI_INPUT,
      .help = "the same from a file; \"-\": standard input", .offset = offsetof(plot_values, text)},
     {.name = "length", .letter = 'n', .argument = "N", .kind = CLI_INTEGER,
-     .help = "positions, or the farthest distance", .minimum = 1, .maximum = PLOT_LENGTH,
+     .help = "positions, or the farthest distance", .minimum = 1, .maximum = LOCUS_PICTURE_LENGTH,
      .offset = offsetof(plot_values, length)},
     {.name = "heads", .argument = "N", .kind = CLI_INTEGER, .help = "heads of the made-up call",
-     .minimum = 1, .maximum = 64, .offset = offsetof(plot_values, heads)},
+     .minimum = 1, .maximum = LOCUS_PICTURE_HEADS, .offset = offsetof(plot_values, heads)},
     {.name = "head", .argument = "N", .kind = CLI_INTEGER, .help = "show this head only",
      .maximum = 4096, .offset = offsetof(plot_values, head)},
     {.name = "dim", .argument = "N", .kind = CLI_INTEGER, .help = "width of a head",
-     .minimum = 2, .maximum = 256, .offset = offsetof(plot_values, dim)},
+     .minimum = 2, .maximum = LOCUS_PICTURE_DIM, .offset = offsetof(plot_values, dim)},
     {.name = "option", .argument = "NAME=VALUE", .kind = CLI_PAIRS,
      .help = "an option of the scheme, as locus schemes SCHEME lists them; may be repeated",
      .offset = offsetof(plot_values, options)},
     {.name = "causal", .kind = CLI_FLAG, .help = "a query sees no keys after it",
      .offset = offsetof(plot_values, causal)},
     {.name = "window", .argument = "N", .kind = CLI_INTEGER,
-     .help = "a query sees keys at most this far away", .maximum = PLOT_LENGTH,
+     .help = "a query sees keys at most this far away", .maximum = LOCUS_PICTURE_LENGTH,
      .offset = offsetof(plot_values, window)},
     {.name = "seed", .argument = "N", .kind = CLI_INTEGER, .help = "of the made-up numbers",
      .maximum = UINT32_MAX, .offset = offsetof(plot_values, seed)},

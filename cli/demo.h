@@ -29,7 +29,7 @@ typedef struct demo_outcome {
 typedef struct demo {
     const char *const *sentence; /* `words` of them */
     size_t words;
-    problem_request small, large;
+    locus_problem_request small, large;
     demo_errors small_limit, large_limit;
     double seconds; /* of timing, per scheme       */
     size_t count;

@@ -12,7 +12,7 @@
 static void print_head(const demo *d)
 {
     char machine[256];
-    const problem_request *s = &d->small, *l = &d->large;
+    const locus_problem_request *s = &d->small, *l = &d->large;
     text_print(stdout, machine_text(machine, sizeof machine));
     printf(", instruction set %s, one thread\n", locus_isa_pick(NULL));
     printf("problems: \"");
@@ -80,7 +80,7 @@ static void json_outcome(json *j, const demo *d, const demo_outcome *o)
     json_end(j);
 }
 
-static void json_request(json *j, const char *key, const problem_request *r)
+static void json_request(json *j, const char *key, const locus_problem_request *r)
 {
     json_inline_object(j, key);
     json_integer(j, "B", r->B);

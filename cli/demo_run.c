@@ -27,46 +27,36 @@ static const demo usual = {
     .large_limit = {.outputs = 2e-5, .gradients = 1e-4},
 };
 
-/* Equal words get equal numbers. */
-static void number_words(uint32_t *words)
-{
-    for (uint32_t i = 0; i < WORDS; i++) {
-        words[i] = i;
-        for (uint32_t k = 0; k < i; k++)
-            if (strcmp(sentence[i], sentence[k]) == 0) words[i] = words[k];
-    }
-}
-
 /* ---- a problem with its trial ---- */
 
 typedef struct attempt {
-    problem problem;
+    locus_problem problem;
     trial trial;
     locus_allocator allocator;
     size_t plan_bytes;
 } attempt;
 
-static locus_status attempt_new(attempt *a, const problem_request *usual_request,
+static locus_status attempt_new(attempt *a, const locus_problem_request *usual_request,
                                 const char *scheme, uint32_t level, locus_error *error)
 {
-    problem_request request = *usual_request;
+    locus_problem_request request = *usual_request;
     request.scheme = scheme;
     request.level = level;
     a->plan_bytes = 0;
     a->allocator = counted_allocator(&a->plan_bytes);
-    locus_status status = problem_build(&a->problem, &request, error);
+    locus_status status = locus_problem_build(&a->problem, &request, error);
     if (status != LOCUS_OK) return status;
     a->problem.config.threads = 1; /* what the stopwatch can measure on a busy machine */
     a->problem.config.allocator = &a->allocator;
     status = trial_new(&a->trial, &a->problem, error);
-    if (status != LOCUS_OK) problem_free(&a->problem);
+    if (status != LOCUS_OK) locus_problem_free(&a->problem);
     return status;
 }
 
 static void attempt_free(attempt *a)
 {
     trial_free(&a->trial);
-    problem_free(&a->problem);
+    locus_problem_free(&a->problem);
 }
 
 static size_t attempt_bytes(const attempt *a)
@@ -78,11 +68,9 @@ static size_t attempt_bytes(const attempt *a)
 
 static locus_status judge_sentence(const demo *d, demo_outcome *o, locus_error *error)
 {
-    uint32_t words[WORDS];
-    problem_request request = d->small;
+    locus_problem_request request = d->small;
     attempt a;
-    number_words(words);
-    request.words = words;
+    request.tokens = d->sentence;
     locus_status status = attempt_new(&a, &request, o->scheme->name, o->level, error);
     if (status != LOCUS_OK) return status;
     status = trial_forward(&a.trial, error);
@@ -177,6 +165,6 @@ const demo_outcome *demo_find(const demo *d, const char *scheme)
 
 size_t demo_score_bytes(const demo *d)
 {
-    const problem_request *r = &d->large;
+    const locus_problem_request *r = &d->large;
     return (size_t)(r->B * r->H * r->T * r->T) * sizeof(float);
 }

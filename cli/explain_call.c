@@ -26,7 +26,7 @@ static int build(explain_call *call, int64_t length)
     call->level = scheme_level(locus_scheme_find(v->scheme));
     const int exit_code = settings_read(&s, "explain", v->scheme, call->level, &v->options);
     if (exit_code != CLI_DONE) return exit_code;
-    const problem_request request = {
+    const locus_problem_request request = {
         .scheme = v->scheme,
         .level = call->level,
         .B = 1,
@@ -36,10 +36,10 @@ static int build(explain_call *call, int64_t length)
         .E = 64,
         .causal = v->causal ? 1 : 0,
         .seed = v->seed,
-        .words = call->tokens.words,
+        .tokens = call->tokens.names,
         .settings = s.list,
     };
-    const locus_status status = problem_build(&call->problem, &request, &error);
+    const locus_status status = locus_problem_build(&call->problem, &request, &error);
     if (status != LOCUS_OK) return report(call, status, &error);
     call->problem.request.settings = NULL; /* they end with this function */
     call->config = &call->problem.config;
@@ -123,7 +123,7 @@ void explain_close(explain_call *call)
 {
     locus_explainer_free(call->explainer);
     locus_case_free(call->loaded);
-    problem_free(&call->problem);
+    locus_problem_free(&call->problem);
     tokens_free(&call->tokens);
     memset(call, 0, sizeof *call);
 }

@@ -52,7 +52,7 @@ static void print_head(FILE *out)
 static void print_machine(FILE *out, const demo *d)
 {
     char machine[256];
-    const problem_request *s = &d->small, *l = &d->large;
+    const locus_problem_request *s = &d->small, *l = &d->large;
     fputs("<p class=\"machine\">Measured with ", out);
     page_escape(out, machine_text(machine, sizeof machine));
     fprintf(out,

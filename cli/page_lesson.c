@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "page.h"
-#include "plot.h"
+#include "settings.h"
 
 /* Pixels of a picture on a narrow screen, and on a wide one by its panels: three fit side by
  * side in the widest, which reaches beyond the text. */
@@ -40,23 +40,27 @@ static int render(locus_text *text, const locus_figure *figure, const char *id, 
 
 int page_draw(page_drawing *drawing, const page_lesson *lesson)
 {
-    plot_values values = PLOT_USUAL;
-    picture p;
-    values.scheme = lesson->scheme;
-    values.what = lesson->what;
-    if (lesson->heads > 0) values.heads = lesson->heads;
-    for (; lesson->options[values.options.count] != NULL; values.options.count++)
-        values.options.text[values.options.count] = lesson->options[values.options.count];
-    int exit_code = plot_make(&p, &values);
-    if (exit_code == CLI_DONE) {
-        locus_figure figure = plot_figure(&p);
-        figure.title = figure.caption = NULL; /* the page says both; the description stays */
-        exit_code =
-            render(&drawing->wide, &figure, lesson->id, "wide", wide_pixels(figure.panel_count));
-        if (exit_code == CLI_DONE)
-            exit_code = render(&drawing->narrow, &figure, lesson->id, "narrow", NARROW);
-    }
-    picture_free(&p);
+    cli_pairs options = {.count = 0};
+    settings s;
+    locus_error error = {""};
+    locus_picture *picture = NULL;
+    locus_picture_request request;
+    for (; lesson->options[options.count] != NULL; options.count++)
+        options.text[options.count] = lesson->options[options.count];
+    settings_split(&s, &options);
+    locus_picture_request_init(&request, lesson->scheme);
+    request.what = lesson->what;
+    request.heads = lesson->heads;
+    request.settings = s.list;
+    const locus_status status = locus_picture_new(&picture, &request, &error);
+    if (status != LOCUS_OK) return cli_report("demo", status, lesson->id, &error);
+    locus_figure figure = *locus_picture_figure(picture);
+    figure.title = figure.caption = NULL; /* the page says both; the description stays */
+    int exit_code =
+        render(&drawing->wide, &figure, lesson->id, "wide", wide_pixels(figure.panel_count));
+    if (exit_code == CLI_DONE)
+        exit_code = render(&drawing->narrow, &figure, lesson->id, "narrow", NARROW);
+    locus_picture_free(picture);
     return exit_code;
 }
 

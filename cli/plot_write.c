@@ -34,43 +34,31 @@ static locus_theme theme_of(const plot_values *values)
     return strcmp(values->theme, "dark") == 0 ? LOCUS_THEME_DARK : LOCUS_THEME_LIGHT;
 }
 
-static int write_letters(const picture *p, const locus_figure *figure)
+static int write_letters(const plot_values *v, const locus_figure *figure)
 {
     /* Dark is what most terminals are. */
-    const locus_theme theme = theme_of(p->values);
+    const locus_theme theme = theme_of(v);
     const locus_render render = {
         .theme = theme == LOCUS_THEME_AUTO ? LOCUS_THEME_DARK : theme,
         .width = terminal_columns(),
-        .plain = text_bold()[0] == '\0' || p->values->output != NULL,
+        .plain = text_bold()[0] == '\0' || v->output != NULL,
     };
-    return cli_write_figure("plot", figure, LOCUS_FORMAT_TERMINAL, &render, p->values->output);
+    return cli_write_figure("plot", figure, LOCUS_FORMAT_TERMINAL, &render, v->output);
 }
 
-locus_figure plot_figure(const picture *p)
+int plot_write(const plot_values *v, const locus_figure *figure)
 {
-    return (locus_figure){.title = p->title,
-                          .description = p->description,
-                          .caption = p->caption,
-                          .panels = p->panels,
-                          .panel_count = p->panel_count,
-                          .columns = (uint32_t)p->across};
-}
-
-int plot_write(const picture *p)
-{
-    const plot_values *v = p->values;
-    const locus_figure figure = plot_figure(p);
     const locus_render render = {.theme = theme_of(v), .width = v->width};
     char quoted[160];
-    if (v->csv) return cli_write_figure("plot", &figure, LOCUS_FORMAT_CSV, NULL, v->output);
-    if (v->json) return cli_write_figure("plot", &figure, LOCUS_FORMAT_JSON, NULL, v->output);
-    if (v->output == NULL) return write_letters(p, &figure);
+    if (v->csv) return cli_write_figure("plot", figure, LOCUS_FORMAT_CSV, NULL, v->output);
+    if (v->json) return cli_write_figure("plot", figure, LOCUS_FORMAT_JSON, NULL, v->output);
+    if (v->output == NULL) return write_letters(v, figure);
     switch (ending_of(v->output)) {
-    case END_SVG: return cli_write_figure("plot", &figure, LOCUS_FORMAT_SVG, &render, v->output);
-    case END_PNG: return plot_write_png(&figure, &render, v->output);
-    case END_CSV: return cli_write_figure("plot", &figure, LOCUS_FORMAT_CSV, NULL, v->output);
-    case END_JSON: return cli_write_figure("plot", &figure, LOCUS_FORMAT_JSON, NULL, v->output);
-    case END_TEXT: return write_letters(p, &figure);
+    case END_SVG: return cli_write_figure("plot", figure, LOCUS_FORMAT_SVG, &render, v->output);
+    case END_PNG: return plot_write_png(figure, &render, v->output);
+    case END_CSV: return cli_write_figure("plot", figure, LOCUS_FORMAT_CSV, NULL, v->output);
+    case END_JSON: return cli_write_figure("plot", figure, LOCUS_FORMAT_JSON, NULL, v->output);
+    case END_TEXT: return write_letters(v, figure);
     case END_UNKNOWN: break;
     }
     return cli_complain("plot", CLI_USAGE,

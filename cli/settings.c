@@ -5,26 +5,26 @@
 #include <string.h>
 
 /* A name that does not fit is no option of any scheme, and stays one when it is cut. */
-static void split(settings *s, const cli_pairs *pairs)
+void settings_split(settings *s, const cli_pairs *pairs)
 {
     for (size_t i = 0; i < pairs->count; i++) {
         const size_t length = strcspn(pairs->text[i], "=");
         snprintf(s->names[i], SETTING_NAME, "%.*s",
                  (int)(length < SETTING_NAME ? length : SETTING_NAME), pairs->text[i]);
-        s->list[i] = (problem_setting){s->names[i], pairs->text[i] + length + 1};
+        s->list[i] = (locus_problem_setting){s->names[i], pairs->text[i] + length + 1};
     }
-    s->list[pairs->count] = (problem_setting){NULL, NULL};
+    s->list[pairs->count] = (locus_problem_setting){NULL, NULL};
 }
 
-/* problem_build takes what a scheme declares and passes over the rest: refuse that here. */
+/* locus_problem_build takes what a scheme declares and passes over the rest: refuse that here. */
 int settings_read(settings *s, const char *command, const char *scheme, uint32_t level,
                   const cli_pairs *pairs)
 {
     locus_options options;
     locus_error error = {""};
-    split(s, pairs);
+    settings_split(s, pairs);
     if (locus_options_init(&options, scheme) != LOCUS_OK) return CLI_INTERNAL;
-    for (const problem_setting *o = s->list; o->name != NULL; o++)
+    for (const locus_problem_setting *o = s->list; o->name != NULL; o++)
         if (locus_options_set(&options, scheme, level, o->name, o->value, &error) != LOCUS_OK)
             return cli_complain(command, CLI_USAGE, "--option: %s", error.text);
     return CLI_DONE;

@@ -20,14 +20,6 @@ static int no_memory(const char *command)
 
 /* ---- cutting ---- */
 
-/* FNV-1a. */
-static uint32_t number_of(const char *word)
-{
-    uint32_t hash = 2166136261u;
-    for (; *word != '\0'; word++) hash = (hash ^ (unsigned char)*word) * 16777619u;
-    return hash;
-}
-
 static size_t count_of(const char *text)
 {
     size_t count = 0;
@@ -44,7 +36,6 @@ static void cut(token_list *tokens)
         tokens->names[i] = at;
         at += strcspn(at, blanks);
         if (*at != '\0') *at++ = '\0';
-        tokens->words[i] = number_of(tokens->names[i]);
     }
 }
 
@@ -57,8 +48,7 @@ static int take(token_list *tokens, const char *command, const char *what, int r
         return cli_complain(command, refusal, "%s: found %s tokens, expected 1 to %zu", what,
                             text_thousands(found, sizeof found, tokens->count), most);
     tokens->names = malloc(tokens->count * sizeof *tokens->names);
-    tokens->words = malloc(tokens->count * sizeof *tokens->words);
-    if (tokens->names == NULL || tokens->words == NULL) return no_memory(command);
+    if (tokens->names == NULL) return no_memory(command);
     cut(tokens);
     return CLI_DONE;
 }
@@ -115,7 +105,6 @@ int tokens_read(token_list *tokens, const char *command, const char *path, size_
 void tokens_free(token_list *tokens)
 {
     free(tokens->names);
-    free(tokens->words);
     free(tokens->text);
     *tokens = (token_list){.count = 0};
 }

@@ -5,12 +5,10 @@
 /* Tokens: words between blanks, from the command line or from a file. */
 
 #include <stddef.h>
-#include <stdint.h>
 
 typedef struct token_list {
     size_t count;
-    const char **names; /* [count]                                                   */
-    uint32_t *words;    /* [count]  equal tokens have equal numbers, in any sentence */
+    const char **names; /* [count] */
     char *text;
 } token_list;
 

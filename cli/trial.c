@@ -31,8 +31,8 @@ static int take_like(pool p, locus_tensor *tensor, const locus_tensor *like, loc
     return tensor->data != NULL;
 }
 
-static int take_results(pool memory, const problem *p, locus_results *results, locus_tensors *grad,
-                        locus_dtype dtype)
+static int take_results(pool memory, const locus_problem *p, locus_results *results,
+                        locus_tensors *grad, locus_dtype dtype)
 {
     if (!take_like(memory, &results->out, &p->out, dtype)) return 0;
     if (!take_like(memory, &results->lse, &p->lse, dtype)) return 0;
@@ -55,7 +55,7 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 static locus_status prepare(trial *t, locus_error *error)
 {
-    const problem *p = t->problem;
+    const locus_problem *p = t->problem;
     if (p->request.level == LOCUS_LAYER) {
         const locus_status status = locus_layer_new(&t->layer, &p->config, &p->in, error);
         if (status != LOCUS_OK) return status;
@@ -71,7 +71,7 @@ static locus_status prepare(trial *t, locus_error *error)
     return LOCUS_OK;
 }
 
-locus_status trial_new(trial *t, const problem *p, locus_error *error)
+locus_status trial_new(trial *t, const locus_problem *p, locus_error *error)
 {
     memset(t, 0, sizeof *t);
     t->problem = p;
@@ -113,7 +113,7 @@ locus_status trial_forward(trial *t, locus_error *error)
 
 locus_status trial_backward(trial *t, locus_error *error)
 {
-    const problem *p = t->problem;
+    const locus_problem *p = t->problem;
     if (t->layer != NULL)
         return locus_layer_backward(t->layer, &p->in, &p->dout, &t->grad, 0, t->saved,
                                     t->saved_bytes, t->workspace, t->workspace_bytes, error);
@@ -144,7 +144,7 @@ static double worse(double a, double b) { return isnan(a) || a > b ? a : b; }
 
 locus_status trial_errors(const trial *t, double *outputs, double *gradients, locus_error *error)
 {
-    const problem *p = t->problem;
+    const locus_problem *p = t->problem;
     void *blocks[TRIAL_BLOCKS];
     size_t count = 0;
     const pool memory = {blocks, &count};

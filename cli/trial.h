@@ -4,23 +4,23 @@
 
 /* Running a problem: plan or layer, workspace, results and gradients in one place. */
 
-#include "problem.h"
+#include <locus/locus.h>
 
 enum { TRIAL_BLOCKS = LOCUS_TENSOR_COUNT + 8 };
 
 typedef struct trial {
-    const problem *problem; /* outlives the trial                   */
-    locus_plan *plan;       /* at LOCUS_ATTEND                      */
-    locus_layer *layer;     /* at LOCUS_LAYER                       */
-    locus_results results;  /* F32                                  */
-    locus_tensors grad;     /* F32, one for every F32 input         */
+    const locus_problem *problem; /* outlives the trial                   */
+    locus_plan *plan;             /* at LOCUS_ATTEND                      */
+    locus_layer *layer;           /* at LOCUS_LAYER                       */
+    locus_results results;        /* F32                                  */
+    locus_tensors grad;           /* F32, one for every F32 input         */
     void *saved, *workspace;
     size_t saved_bytes, workspace_bytes;
     void *blocks[TRIAL_BLOCKS];
     size_t block_count;
 } trial;
 
-LOCUS_MUST_CHECK locus_status trial_new(trial *t, const problem *p, locus_error *error);
+LOCUS_MUST_CHECK locus_status trial_new(trial *t, const locus_problem *p, locus_error *error);
 void trial_free(trial *t);
 
 LOCUS_MUST_CHECK locus_status trial_forward(trial *t, locus_error *error);

@@ -9,7 +9,9 @@
 #include <locus/explain.h>
 #include <locus/layer.h>
 #include <locus/oracle.h>
+#include <locus/picture.h>
 #include <locus/plot.h>
+#include <locus/problem.h>
 #include <locus/runtime.h>
 #include <locus/scheme.h>
 #include <locus/status.h>

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any, Literal
+from os import PathLike
+from typing import Any, Literal, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -338,7 +340,7 @@ def layer_backward(
 class Figure:
     svg: str
     def __init__(
-        self, description: dict[str, Any], theme: Literal["auto", "light", "dark"] = "auto", width: int = 960
+        self, description: object, theme: Literal["auto", "light", "dark"] = "auto", width: int = 960
     ) -> None: ...
     def text(self, columns: int = 80) -> str: ...
     def save(self, path: Any) -> None: ...
@@ -442,6 +444,25 @@ def explain(
     c2p: int = ...,
     p2c: int = ...,
 ) -> Explanation: ...
+@overload
+def plot(
+    data: str,
+    *,
+    theme: Literal["auto", "light", "dark"] = "auto",
+    width: int | None = None,
+    what: str | None = None,
+    tokens: str | Iterable[str] | None = None,
+    length: int | None = None,
+    heads: int | None = None,
+    dim: int | None = None,
+    head: int | None = None,
+    window: int | None = None,
+    causal: bool = False,
+    seed: int = 2017,
+    case: str | PathLike[str] | None = None,
+    **options: Any,
+) -> Figure: ...
+@overload
 def plot(
     data: Explanation | dict[str, Any] | _Array,
     *,
@@ -449,6 +470,6 @@ def plot(
     caption: str | None = None,
     description: str | None = None,
     theme: Literal["auto", "light", "dark"] = "auto",
-    width: int = 960,
+    width: int | None = None,
     **about: Any,
 ) -> Figure: ...

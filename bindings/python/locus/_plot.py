@@ -65,17 +65,38 @@ def curves(series, **about):
     return dict(about, series=rows)
 
 
-def plot(data, *, title=None, caption=None, description=None, theme="auto", width=960, **about):
-    """A picture of a matrix, of curves, or of an explanation.
+def picture(
+    scheme, *, theme="auto", width=None, what=None, tokens=None, length=None, heads=None, dim=None, head=None,
+    window=None, causal=False, seed=2017, case=None, **options,
+):
+    """What `locus plot SCHEME` draws, as a Figure; `tokens` is a sentence or a list, `case` the path of a case file."""
+    if tokens is not None:
+        tokens = tuple(tokens.split() if isinstance(tokens, str) else tokens)
+    numbers = (length or 0, heads or 0, dim or 0, -1 if head is None else head, -1 if window is None else window,
+               causal, seed)
+    chosen = tuple((name, value) for name, value in options.items() if value is not None)
+    return Figure(_native.picture(scheme, what, tokens, numbers, chosen, case), theme, width or 0)
 
+
+def plot(data, *, title=None, caption=None, description=None, theme="auto", width=None, **about):
+    """A picture of a scheme, of a matrix, of curves, or of an explanation.
+
+    >>> locus.plot("t5")
+    >>> locus.plot("shaw", what="distance", tokens="the cat sat on the mat", causal=True, clip_left=3)
     >>> locus.plot(locus.attend(q, k, v)[0, 0], title="out", x_label="channel", y_label="token")
     >>> locus.plot({"alibi": -slope * distance, "t5": bias[bucket, 0]}, x_label="m - n", y_label="bias")
     >>> locus.plot(locus.explain(q, k, v, scheme="t5", bias=table))
 
+    The name of a scheme gives what `locus plot` draws: `what` (None: what shows it best), `tokens` (a sentence or a
+    list) or `length`, `heads`, `head`, `dim`, `causal`, `window`, `seed`, `case` and the options of the scheme.
     A matrix becomes a heatmap (NaN: not there), a dict of name -> y or name -> (x, y) becomes curves, an
     explanation one heatmap per term, the score and the weights. `about` labels the axes: x_label, y_label,
     x_names, y_names, x_first, y_first, note, value_name. Returns a Figure.
     """
+    if isinstance(data, str):
+        if not title is caption is description is None:
+            raise TypeError("plot: the picture of a scheme has its own title, caption and description")
+        return picture(data, theme=theme, width=width, **about)
     if hasattr(data, "panels"):
         panels = data.panels(**about)
         title = title or data.title
@@ -83,4 +104,4 @@ def plot(data, *, title=None, caption=None, description=None, theme="auto", widt
         panels = [curves(data, **about)]
     else:
         panels = [heatmap(data, **about)]
-    return Figure(dict(title=title, caption=caption, description=description, panels=panels), theme, width)
+    return Figure(dict(title=title, caption=caption, description=description, panels=panels), theme, 960 if width is None else width)

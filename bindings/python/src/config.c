@@ -8,8 +8,7 @@
 
 /* ---- values ---- */
 
-/* UTF-8 of a str, which lives as long as the str; NULL: an exception is set. */
-static const char *text_of(PyObject *value, const char *name)
+const char *native_text(PyObject *value, const char *name)
 {
     Py_ssize_t length = 0;
     if (!PyUnicode_Check(value)) {
@@ -78,7 +77,7 @@ static int read_double(PyObject *value, const char *name, double *out)
 /* A name longer than any we have stays unknown when it is cut. */
 static int copy_text(PyObject *value, const char *name, char *out, size_t capacity)
 {
-    const char *text = text_of(value, name);
+    const char *text = native_text(value, name);
     if (text == NULL) return -1;
     snprintf(out, capacity, "%s", text);
     return 0;
@@ -103,8 +102,7 @@ static PyObject *spell_whole(PyObject *value)
     return spelt;
 }
 
-/* An option's value as case files spell it: 32, True, 0.5 and "half" are text there. */
-static PyObject *spell(PyObject *value)
+PyObject *native_spell(PyObject *value)
 {
     if (PyUnicode_Check(value)) return Py_NewRef(value);
     if (PyBool_Check(value)) return PyUnicode_FromString(value == Py_True ? "1" : "0");
@@ -114,9 +112,9 @@ static PyObject *spell(PyObject *value)
 
 static int set_option(native_config *config, const char *name, PyObject *value)
 {
-    PyObject *spelt = spell(value);
+    PyObject *spelt = native_spell(value);
     if (spelt == NULL) return -1;
-    const char *text = text_of(spelt, name);
+    const char *text = native_text(spelt, name);
     locus_error error = {.text = ""};
     locus_status status = LOCUS_OK;
     if (text != NULL)
@@ -140,7 +138,7 @@ static int read_options(native_config *config, PyObject *options)
         /* Values may run code of their own: keep both while they do. */
         Py_INCREF(key);
         Py_INCREF(value);
-        const char *name = text_of(key, "option");
+        const char *name = native_text(key, "option");
         const int status = name != NULL ? set_option(config, name, value) : -1;
         Py_DECREF(key);
         Py_DECREF(value);
@@ -222,7 +220,7 @@ static int read_setting(native_config *config, const char *name, PyObject *value
 static int read_scheme(native_config *config, PyObject *dict)
 {
     PyObject *value = PyDict_GetItemString(dict, "scheme"); /* borrowed */
-    const char *name = value != NULL ? text_of(value, "scheme") : "none";
+    const char *name = value != NULL ? native_text(value, "scheme") : "none";
     if (name == NULL) return -1;
     locus_error error = {.text = ""};
     if (locus_config_init(&config->c, name) != LOCUS_OK) {
@@ -249,7 +247,7 @@ int native_read_config(native_config *config, uint32_t level, PyObject *dict)
     while (PyDict_Next(dict, &at, &key, &value)) {
         Py_INCREF(key);
         Py_INCREF(value);
-        const char *name = text_of(key, "config");
+        const char *name = native_text(key, "config");
         const int status = name != NULL ? read_setting(config, name, value) : -1;
         Py_DECREF(key);
         Py_DECREF(value);
@@ -276,7 +274,7 @@ int native_read_tensors(locus_tensors *tensors, native_holds *holds, PyObject *d
     }
     while (PyDict_Next(dict, &at, &key, &value)) {
         if (value == Py_None) continue;
-        const char *name = text_of(key, "tensor");
+        const char *name = native_text(key, "tensor");
         if (name == NULL) return -1;
         const int index = locus_tensor_index(name);
         if (index < 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures as dicts, in the words of <locus/plot.h>, rendered to text. */
+/* Figures as dicts, in the words of <locus/plot.h>, or pictures of schemes, rendered to text. */
 #include <string.h>
 
 #include "native.h"
@@ -140,6 +140,22 @@ static int read_panel(drawing *d, size_t index, PyObject *dict)
     return -1;
 }
 
+static PyObject *to_text(const locus_figure *figure, locus_format format,
+                         const locus_render *manner)
+{
+    locus_text text = {0};
+    locus_error error = {.text = ""};
+    const locus_status status = locus_figure_render(figure, format, manner, &text, &error);
+    PyObject *result = NULL;
+    if (status != LOCUS_OK)
+        native_raise(status, error.text);
+    else
+        result = PyUnicode_DecodeUTF8(text.data != NULL ? text.data : "", (Py_ssize_t)text.length,
+                                      "strict");
+    locus_text_free(&text);
+    return result;
+}
+
 static PyObject *render(drawing *d, PyObject *dict, locus_format format, const locus_render *manner)
 {
     int failed = 0;
@@ -156,17 +172,7 @@ static PyObject *render(drawing *d, PyObject *dict, locus_format format, const l
     }
     for (Py_ssize_t i = 0; i < count; i++)
         if (read_panel(d, (size_t)i, PyList_GetItem(panels, i)) != 0) return NULL;
-    locus_text text = {0};
-    locus_error error = {.text = ""};
-    const locus_status status = locus_figure_render(&figure, format, manner, &text, &error);
-    PyObject *result = NULL;
-    if (status != LOCUS_OK)
-        native_raise(status, error.text);
-    else
-        result = PyUnicode_DecodeUTF8(text.data != NULL ? text.data : "", (Py_ssize_t)text.length,
-                                      "strict");
-    locus_text_free(&text);
-    return result;
+    return to_text(&figure, format, manner);
 }
 
 static int choose(const char *what, PyObject *value, const char *const *names, int *chosen)
@@ -192,7 +198,8 @@ PyObject *native_render(PyObject *module, PyObject *const *args, Py_ssize_t coun
         return NULL;
     const unsigned long width = PyLong_AsUnsignedLong(args[3]);
     if (PyErr_Occurred()) return NULL;
-    if (!PyDict_Check(args[0])) {
+    const locus_figure *picture = native_picture_figure(args[0]);
+    if (picture == NULL && !PyDict_Check(args[0])) {
         PyErr_SetString(PyExc_TypeError, "figure: expected a dict");
         return NULL;
     }
@@ -206,6 +213,7 @@ PyObject *native_render(PyObject *module, PyObject *const *args, Py_ssize_t coun
                                  .fragment = prefix != NULL,
                                  .background = prefix != NULL,
                                  .prefix = prefix};
+    if (picture != NULL) return to_text(picture, (locus_format)format, &manner);
     drawing *d = PyMem_Calloc(1, sizeof *d);
     if (d == NULL) return PyErr_NoMemory();
     d->buffer_room = MOST_PANELS * 2 * MOST_SERIES;

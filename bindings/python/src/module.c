@@ -176,6 +176,8 @@ static PyMethodDef methods[] = {
     {"case_save", FAST(native_case_save), METH_FASTCALL, "case_save(case, path)"},
     {"explain", FAST(native_explain), METH_FASTCALL,
      "explain(kind, config, tensors, (batch, head, query, queries, key, keys)) -> dict"},
+    {"picture", FAST(native_picture), METH_FASTCALL,
+     "picture(scheme, what, tokens, numbers, options, path) -> figure"},
     {"render", FAST(native_render), METH_FASTCALL,
      "render(figure, format, theme, width, prefix) -> str"},
     {"schemes", native_schemes, METH_NOARGS, "the declarations of all schemes"},

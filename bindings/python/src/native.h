@@ -77,6 +77,12 @@ typedef struct native_config {
     char isa[32], path[32];
 } native_config;
 
+/* UTF-8 of a str, which lives as long as the str; NULL: an exception is set. */
+const char *native_text(PyObject *value, const char *name);
+
+/* An option's value as case files spell it: 32, True, 0.5 and "half" are text there. */
+PyObject *native_spell(PyObject *value);
+
 int native_read_config(native_config *config, uint32_t level, PyObject *dict);
 
 /* Read a dict of name -> array into `tensors`. */
@@ -142,9 +148,12 @@ PyObject *native_case_run(PyObject *module, PyObject *const *args, Py_ssize_t co
 PyObject *native_case_compare(PyObject *module, PyObject *capsule);
 PyObject *native_case_save(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
-/* ---- explain.c, figures.c ---- */
+/* ---- explain.c, figures.c, pictures.c ---- */
 
 PyObject *native_explain(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_picture(PyObject *module, PyObject *const *args, Py_ssize_t count);
+/* What native_picture made; NULL: it is something else, and no exception is set. */
+const locus_figure *native_picture_figure(PyObject *capsule);
 PyObject *native_render(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* 0 when a function got as many arguments as it takes. */

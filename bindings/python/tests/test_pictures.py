@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """explain and plot."""
 
+import os
+import subprocess
 import xml.etree.ElementTree
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, H, T
+from conftest import GOLDEN, ROOT, H, T
 
 import locus
 
@@ -78,3 +80,75 @@ def test_pictures_are_svg(qkv, tmp_path):
 def test_wrong_pictures_raise(data, about):
     with pytest.raises((ValueError, TypeError, OverflowError)):
         locus.plot(data, **about)
+
+
+# ---- pictures of schemes ----
+
+PROGRAM = os.environ.get("LOCUS", str(ROOT / "build" / "locus"))
+needs_program = pytest.mark.skipif(not os.access(PROGRAM, os.X_OK), reason="no program beside the package")
+
+
+def program(*words):
+    done = subprocess.run([PROGRAM, "plot", *words], capture_output=True, text=True, check=False)
+    return done.stderr.strip().removeprefix("locus plot: ")
+
+
+@pytest.mark.parametrize(
+    "name, scheme, request_",
+    [("t5", "t5", {}), ("sinusoidal", "sinusoidal", {}), ("transformer-xl", "transformer_xl", {}),
+     ("t5-causal", "t5", dict(causal=True, what="rows,bias")), ("alibi", "alibi", dict(what="bias", heads=8)),
+     ("distance", "shaw", dict(what="distance", clip_left=3, clip_right=np.int64(3)))],
+)
+def test_the_gallery(name, scheme, request_):
+    assert locus.plot(scheme, **request_).svg == (ROOT / "docs" / "gallery" / f"{name}.svg").read_text("utf-8")
+
+
+@needs_program
+@pytest.mark.parametrize("scheme", [scheme.name for scheme in locus.schemes()])
+def test_every_scheme_looks_like_that_of_the_program(scheme, tmp_path):
+    file = tmp_path / "picture.svg"
+    assert not program(scheme, "-o", str(file))
+    figure = locus.plot(scheme)
+    assert figure.svg == file.read_text("utf-8") == str(figure)
+    assert figure._repr_svg_().startswith("<svg") and figure.text(100).isascii()
+
+
+@needs_program
+@pytest.mark.parametrize(
+    "words, request_",
+    [(["--tokens", "the cat  sat"], dict(tokens="the cat  sat")), (["--tokens", "a b a"], dict(tokens=["a", "b", "a"])),
+     (["--length", "5", "--what", "attention", "--window", "0"], dict(length=5, what="attention", window=0)),
+     (["--what", "attention", "--head", "0", "--heads", "2"], dict(what="attention", head=0, heads=2)),
+     (["--what", "variants", "--seed", "3", "--dim", "8"], dict(what="variants", seed=3, dim=8)),
+     (["--theme", "dark", "--width", "500"], dict(theme="dark", width=500)),
+     (["--option", "bidirectional=0", "--causal"], dict(bidirectional=False, causal=True, buckets=None)),
+     (["--case", str(GOLDEN / "t5" / "encoder.safetensors")], dict(case=GOLDEN / "t5" / "encoder.safetensors"))],
+)
+def test_every_request_does(words, request_, tmp_path):
+    file = tmp_path / "picture.svg"
+    assert not program("t5", *words, "-o", str(file))
+    assert locus.plot("t5", **request_).svg == file.read_text("utf-8")
+
+
+@needs_program
+@pytest.mark.parametrize(
+    "words, request_",
+    [(["t7x"], {}), (["t5", "--what", "encoding"], dict(what="encoding")), (["t5", "--head", "9"], dict(head=9)),
+     (["t5", "--option", "clip_left=3"], dict(clip_left=3)), (["t5", "--option", "buckets=3"], dict(buckets=3)),
+     (["t5", "--tokens", " "], dict(tokens=" ")), (["t5", "--case", "absent"], dict(case="absent"))],
+)
+def test_refused_in_the_same_words(words, request_):
+    with pytest.raises(locus.LocusError) as refused:
+        locus.plot(words[0], **request_)
+    assert program(*words).removeprefix("--").partition(";")[0] == str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [dict(title="mine"), dict(tokens=3), dict(tokens=[3]), dict(length="5"), dict(seed="x"), dict(what=3),
+     dict(tokens="a b", length=2), dict(dim=1), dict(window=-2), dict(heads=1 << 70), dict(buckets="a\0b"),
+     dict(theme="pink"), {f"option_{i}": i for i in range(40)}],
+)
+def test_wrong_requests_raise(request_):
+    with pytest.raises((ValueError, TypeError, OverflowError)):
+        locus.plot("t5", **request_)

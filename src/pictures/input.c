@@ -2,7 +2,7 @@
 /* What is added to the input: sinusoids and learned tables. */
 #include <math.h>
 
-#include "plot.h"
+#include "pictures/pictures.h"
 
 static int embeds(const locus_scheme_info *scheme)
 {
@@ -10,7 +10,7 @@ static int embeds(const locus_scheme_info *scheme)
 }
 static int is_sinusoid(const locus_scheme_info *scheme)
 {
-    return embeds(scheme) && plot_has_option(scheme, "table");
+    return embeds(scheme) && picture_has_option(scheme, "table");
 }
 
 /* The name of a layout as the scheme declares it; NULL: it has none. */
@@ -22,10 +22,10 @@ static const locus_choice *layout_of(const locus_scheme_info *scheme, int64_t ta
     return NULL;
 }
 
-static const plot_wish long_wish = {.level = LOCUS_LAYER, .length = 64};
+static const picture_wish long_wish = {.level = LOCUS_LAYER, .length = 64};
 
 /* p_i of every row of x, [rows][width]. */
-static double *encode(picture *p, const plot_call *call, int64_t table)
+static double *encode(locus_picture *p, const picture_call *call, int64_t table)
 {
     const int64_t rows = call->info.queries, width = call->in->x.shape[2];
     const locus_tensor *pos = &call->in->pos;
@@ -39,11 +39,11 @@ static double *encode(picture *p, const plot_call *call, int64_t table)
         const float *from = (const float *)pos->data + i * pos->stride[0];
         for (int64_t c = 0; c < width; c++) row[c] = (double)from[c * pos->stride[1]];
     }
-    p->made_up |= pos->rank != 0 && p->values->path == NULL;
+    p->made_up |= pos->rank != 0 && p->loaded == NULL;
     return values;
 }
 
-static locus_panel *add_encoding(picture *p, const plot_call *call, const char *title,
+static locus_panel *add_encoding(locus_picture *p, const picture_call *call, const char *title,
                                  const double *values)
 {
     locus_panel *panel = picture_panel(p, LOCUS_PANEL_HEATMAP, title);
@@ -51,7 +51,7 @@ static locus_panel *add_encoding(picture *p, const plot_call *call, const char *
     panel->rows = (size_t)call->info.queries;
     panel->columns = (size_t)call->in->x.shape[2];
     panel->y = (locus_axis){.label = "position i",
-                            .names = picture_names(p, &call->tokens),
+                            .names = picture_names(p, call),
                             .first = (double)call->config->options.first_position};
     panel->x = (locus_axis){.label = "feature"};
     panel->value_name = "p_i";
@@ -61,7 +61,7 @@ static locus_panel *add_encoding(picture *p, const plot_call *call, const char *
 }
 
 /* A few features on their way through the positions. */
-static void add_oscillation(picture *p, const plot_call *call, const double *values)
+static void add_oscillation(locus_picture *p, const picture_call *call, const double *values)
 {
     enum { CURVES = 4 };
     const size_t rows = (size_t)call->info.queries, width = (size_t)call->in->x.shape[2];
@@ -78,34 +78,34 @@ static void add_oscillation(picture *p, const plot_call *call, const double *val
     }
 }
 
-static int draw_encoding(picture *p)
+static locus_status draw_encoding(locus_picture *p)
 {
-    plot_call call;
-    const int exit_code = plot_open(&call, p->values, &long_wish);
-    if (exit_code != CLI_DONE) return exit_code;
+    picture_call call;
+    const locus_status status = picture_open(&call, p, &long_wish);
+    if (status != LOCUS_OK) return status;
     const double *values = encode(p, &call, call.config->options.table);
-    if (!p->failed) {
+    if (!picture_failed(p)) {
         const locus_choice *layout = layout_of(p->scheme, call.config->options.table);
         add_encoding(p, &call,
                      layout != NULL ? picture_text(p, "p_i, layout %s", layout->name) : "p_i",
                      values);
         if (is_sinusoid(p->scheme)) add_oscillation(p, &call, values);
     }
-    plot_close(&call);
-    return CLI_DONE;
+    picture_close(&call);
+    return LOCUS_OK;
 }
 
-const plot_kind plot_encoding = {
-    .name = "encoding",
-    .title = "the encoding",
-    .help = "what is added to the input at each position",
+const picture_kind picture_encoding = {
+    .about.name = "encoding",
+    .about.title = "the encoding",
+    .about.help = "what is added to the input at each position",
     .applies = embeds,
     .draw = draw_encoding,
 };
 
 /* ---- layouts ---- */
 
-static int draw_layouts(picture *p)
+static locus_status draw_layouts(locus_picture *p)
 {
     static const struct {
         int64_t table;
@@ -115,40 +115,40 @@ static int draw_layouts(picture *p)
         {LOCUS_TABLE_HALF, "half: sines, then cosines"},
         {LOCUS_TABLE_T2T, "t2t: other frequencies"},
     };
-    plot_call call;
-    const int exit_code = plot_open(&call, p->values, &long_wish);
-    if (exit_code != CLI_DONE) return exit_code;
-    for (size_t i = 0; i < 3 && !p->failed; i++)
+    picture_call call;
+    const locus_status status = picture_open(&call, p, &long_wish);
+    if (status != LOCUS_OK) return status;
+    for (size_t i = 0; i < 3 && !picture_failed(p); i++)
         add_encoding(p, &call, layouts[i].title, encode(p, &call, layouts[i].table));
     p->across = 3;
-    plot_close(&call);
-    return CLI_DONE;
+    picture_close(&call);
+    return LOCUS_OK;
 }
 
-const plot_kind plot_layouts = {
-    .name = "layouts",
-    .title = "three layouts in use",
-    .help = "the three published layouts of the sinusoid side by side",
+const picture_kind picture_layouts = {
+    .about.name = "layouts",
+    .about.title = "three layouts in use",
+    .about.help = "the three published layouts of the sinusoid side by side",
     .applies = is_sinusoid,
     .draw = draw_layouts,
 };
 
 /* ---- similarity ---- */
 
-static int draw_similarity(picture *p)
+static locus_status draw_similarity(locus_picture *p)
 {
-    plot_call call;
-    const int exit_code = plot_open(&call, p->values, &long_wish);
-    if (exit_code != CLI_DONE) return exit_code;
+    picture_call call;
+    const locus_status status = picture_open(&call, p, &long_wish);
+    if (status != LOCUS_OK) return status;
     const size_t rows = (size_t)call.info.queries, width = (size_t)call.in->x.shape[2];
     const double *values = encode(p, &call, call.config->options.table);
     double *products = picture_numbers(p, rows * rows);
-    for (size_t i = 0; !p->failed && i < rows; i++)
+    for (size_t i = 0; !picture_failed(p) && i < rows; i++)
         for (size_t k = 0; k < rows; k++)
             for (size_t c = 0; c < width; c++)
                 products[i * rows + k] += values[i * width + c] * values[k * width + c];
     locus_panel *panel = picture_panel(p, LOCUS_PANEL_HEATMAP, "similarity p_i \u00b7 p_j");
-    const char *const *names = picture_names(p, &call.tokens);
+    const char *const *names = picture_names(p, &call);
     const double first = (double)call.config->options.first_position;
     panel->values = products;
     panel->rows = panel->columns = rows;
@@ -156,14 +156,14 @@ static int draw_similarity(picture *p)
     panel->x = (locus_axis){.label = "position j", .names = names, .first = first};
     panel->value_name = "p_i \u00b7 p_j";
     panel->aspect = 0.85;
-    plot_close(&call);
-    return CLI_DONE;
+    picture_close(&call);
+    return LOCUS_OK;
 }
 
-const plot_kind plot_similarity = {
-    .name = "similarity",
-    .title = "similarity of positions",
-    .help = "p_i . p_j of all positions",
+const picture_kind picture_similarity = {
+    .about.name = "similarity",
+    .about.title = "similarity of positions",
+    .about.help = "p_i . p_j of all positions",
     .applies = embeds,
     .draw = draw_similarity,
 };

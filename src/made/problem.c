@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "problem.h"
+#include <locus/problem.h>
 
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "terms.h"
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/size.h"
 
 /* ---- numbers ---- */
 
@@ -57,10 +58,10 @@ static const struct {
     {"table", "half", "half"},     {"pairing", "half", "half"},
 };
 
-static const char *value_of(const problem_request *request, const char *name, char *buffer,
+static const char *value_of(const locus_problem_request *request, const char *name, char *buffer,
                             size_t capacity)
 {
-    for (const problem_setting *s = request->settings; s != NULL && s->name != NULL; s++)
+    for (const locus_problem_setting *s = request->settings; s != NULL && s->name != NULL; s++)
         if (strcmp(s->name, name) == 0) return s->value;
     if (strcmp(name, "delta_min") == 0) {
         snprintf(buffer, capacity, "%" PRId64, request->causal ? 0 : 1 - request->T);
@@ -73,10 +74,11 @@ static const char *value_of(const problem_request *request, const char *name, ch
     return NULL;
 }
 
-static locus_status set_options(problem *p, const locus_scheme_info *scheme, locus_error *error)
+static locus_status set_options(locus_problem *p, const locus_scheme_info *scheme,
+                                locus_error *error)
 {
     char buffer[32];
-    const problem_request *r = &p->request;
+    const locus_problem_request *r = &p->request;
     for (const locus_option_info *o = scheme->options; o->name != NULL; o++) {
         const char *value = value_of(r, o->name, buffer, sizeof buffer);
         if (value == NULL || (o->levels & r->level) == 0) continue;
@@ -97,7 +99,7 @@ static int has_option(const locus_scheme_info *scheme, const char *name)
 }
 
 /* Rows of the relative tables, told by the options that bound them. */
-static int64_t table_rows(const problem *p, const locus_scheme_info *scheme)
+static int64_t table_rows(const locus_problem *p, const locus_scheme_info *scheme)
 {
     const locus_options *o = &p->config.options;
     if (has_option(scheme, "clip_left")) return o->clip_left + o->clip_right + 1;
@@ -106,9 +108,9 @@ static int64_t table_rows(const problem *p, const locus_scheme_info *scheme)
     return 2 * p->request.T - 1;
 }
 
-static int64_t extent(const problem *p, const locus_scheme_info *scheme, const char *token)
+static int64_t extent(const locus_problem *p, const locus_scheme_info *scheme, const char *token)
 {
-    const problem_request *r = &p->request;
+    const locus_problem_request *r = &p->request;
     const struct {
         const char *token;
         int64_t value;
@@ -136,7 +138,7 @@ static int64_t extent(const problem *p, const locus_scheme_info *scheme, const c
 }
 
 /* "H R D" into numbers; 0 when a token is not known. */
-static int read_shape(const problem *p, const locus_scheme_info *scheme, const char *text,
+static int read_shape(const locus_problem *p, const locus_scheme_info *scheme, const char *text,
                       int64_t *shape, uint32_t *rank)
 {
     *rank = 0;
@@ -157,33 +159,43 @@ static int read_shape(const problem *p, const locus_scheme_info *scheme, const c
 
 /* ---- tensors ---- */
 
-static float *new_floats(problem *p, int64_t count)
+static float *new_floats(locus_problem *p, int64_t count)
 {
-    void *block = count >= 0 ? calloc((size_t)count + 1, sizeof(float)) : NULL;
+    void *block = NULL;
+    if (count >= 0) block = locus_allocate(p->request.allocator, (size_t)count + 1, sizeof(float));
     if (block != NULL) p->blocks[p->block_count++] = block;
     return block;
 }
 
-/* Rows that stand for words: the same word, the same row. */
-static void fill_words(const problem *p, locus_tensor *t, uint64_t seed)
+/* FNV-1a: equal tokens have equal numbers, in any sentence. */
+static uint32_t number_of(const char *token)
+{
+    uint32_t hash = 2166136261u;
+    for (; *token != '\0'; token++) hash = (hash ^ (unsigned char)*token) * 16777619u;
+    return hash;
+}
+
+/* Rows that stand for tokens: the same token, the same row. */
+static void fill_tokens(const locus_problem *p, locus_tensor *t, uint64_t seed)
 {
     const int64_t T = p->request.T, width = t->shape[t->rank - 1];
     const int64_t rows = locus_tensor_elements(t) / (width > 0 ? width : 1);
     for (int64_t i = 0; i < rows; i++) {
-        const uint64_t word =
-            p->request.words != NULL ? p->request.words[i % T] : (uint64_t)(i % T);
-        fill_row((float *)t->data + i * width, width, mix(mix(seed, (uint64_t)(i / T)), word), 1.0);
+        const uint64_t token =
+            p->request.tokens != NULL ? number_of(p->request.tokens[i % T]) : (uint64_t)(i % T);
+        fill_row((float *)t->data + i * width, width, mix(mix(seed, (uint64_t)(i / T)), token),
+                 1.0);
     }
 }
 
-static void fill(const problem *p, locus_tensor *t, const char *name)
+static void fill(const locus_problem *p, locus_tensor *t, const char *name)
 {
     const uint64_t seed = seed_of(p->request.seed, name);
     const int64_t count = locus_tensor_elements(t);
     float *data = t->data;
     if (strcmp(name, "q") == 0 || strcmp(name, "k") == 0 || strcmp(name, "v") == 0 ||
         strcmp(name, "x") == 0) {
-        fill_words(p, t, seed);
+        fill_tokens(p, t, seed);
     } else if (strcmp(name, "slopes") == 0) {
         for (int64_t i = 0; i < count; i++) data[i] = (float)locus_alibi_slope(i, count);
     } else if (strcmp(name, "a") == 0 || strcmp(name, "p") == 0) {
@@ -196,29 +208,41 @@ static void fill(const problem *p, locus_tensor *t, const char *name)
     }
 }
 
-static locus_status add_tensor(problem *p, const locus_scheme_info *scheme,
-                               const locus_tensor_info *info, locus_error *error)
+/* Can so many numbers be counted at all? */
+static int fits(const int64_t *shape, uint32_t rank)
+{
+    uint64_t extents[LOCUS_MAX_RANK], count = 0;
+    for (uint32_t i = 0; i < rank; i++) extents[i] = (uint64_t)shape[i];
+    return locus_product_u64(&count, extents, rank) && count <= INT64_MAX / sizeof(double);
+}
+
+static locus_status no_memory(locus_error *error)
+{
+    return locus_fail(error, LOCUS_ERR_MEMORY, "out of memory");
+}
+
+static locus_status add_tensor(locus_problem *p, const locus_scheme_info *scheme,
+                               const locus_tensor_info *info, int own, locus_error *error)
 {
     int64_t shape[LOCUS_MAX_RANK];
     uint32_t rank = 0;
     const int index = locus_tensor_index(info->name);
-    if (index < 0 || !read_shape(p, scheme, info->shape, shape, &rank)) {
-        snprintf(error->text, sizeof error->text, "tensor %s: shape \"%s\" is not understood",
-                 info->name, info->shape);
-        return LOCUS_ERR_ARGUMENT;
-    }
+    if (index < 0 || !read_shape(p, scheme, info->shape, shape, &rank))
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "tensor %s: shape \"%s\" is not understood",
+                          info->name, info->shape);
     locus_tensor *tensor = locus_tensor_at(&p->in, (size_t)index);
     if (tensor->rank != 0) return LOCUS_OK; /* declared and common */
+    if (!fits(shape, rank)) return no_memory(error);
     *tensor = locus_view(NULL, LOCUS_F32, rank, shape);
     tensor->data = new_floats(p, locus_tensor_elements(tensor));
-    if (tensor->data == NULL) return LOCUS_ERR_MEMORY;
+    if (tensor->data == NULL) return no_memory(error);
     fill(p, tensor, info->name);
-    if (tensor_is_own(info)) p->parameters += locus_tensor_elements(tensor);
+    p->parameters += own ? locus_tensor_elements(tensor) : 0;
     return LOCUS_OK;
 }
 
 /* Masks, memory and dense biases stay away, unless they are asked for. */
-static int is_extra(const problem_request *request, const char *name)
+static int is_extra(const locus_problem_request *request, const char *name)
 {
     static const char *const extras[] = {"bias_dense", "key_mask", "mask", "memory"};
     if (request->with != NULL && strcmp(request->with, name) == 0) return 0;
@@ -228,58 +252,85 @@ static int is_extra(const problem_request *request, const char *name)
     return 0;
 }
 
-static locus_status add_tensors(problem *p, const locus_scheme_info *scheme,
+static locus_status add_tensors(locus_problem *p, const locus_scheme_info *scheme,
                                 const locus_tensor_info *list, locus_error *error)
 {
     for (const locus_tensor_info *t = list; t->name != NULL; t++) {
         if ((t->levels & p->request.level) == 0 || is_extra(&p->request, t->name)) continue;
-        const locus_status status = add_tensor(p, scheme, t, error);
+        const locus_status status = add_tensor(p, scheme, t, list == scheme->tensors, error);
         if (status != LOCUS_OK) return status;
     }
     return LOCUS_OK;
 }
 
-static locus_status add_results(problem *p)
+static locus_status add_results(locus_problem *p, locus_error *error)
 {
-    const problem_request *r = &p->request;
+    const locus_problem_request *r = &p->request;
     const int64_t heads[] = {r->B, r->H, r->T, r->D}, model[] = {r->B, r->T, r->E};
+    if (!fits(r->level == LOCUS_LAYER ? model : heads, r->level == LOCUS_LAYER ? 3 : 4))
+        return no_memory(error);
     p->out = r->level == LOCUS_LAYER ? locus_view(NULL, LOCUS_F32, 3, model)
                                      : locus_view(NULL, LOCUS_F32, 4, heads);
     p->lse = locus_view(NULL, LOCUS_F32, 3, heads);
     if (r->given != NULL) return LOCUS_OK;
     p->dout = p->out;
     p->dout.data = new_floats(p, locus_tensor_elements(&p->dout));
-    if (p->dout.data == NULL) return LOCUS_ERR_MEMORY;
+    if (p->dout.data == NULL) return no_memory(error);
     fill_row(p->dout.data, locus_tensor_elements(&p->dout), seed_of(r->seed, "dout"), 1.0);
     return LOCUS_OK;
 }
 
-static locus_status build(problem *p, locus_error *error)
+static locus_status build(locus_problem *p, locus_error *error)
 {
     const locus_scheme_info *scheme = locus_scheme_find(p->request.scheme);
-    if (scheme == NULL) return LOCUS_ERR_SCHEME;
+    if (scheme == NULL) {
+        char quoted[160];
+        const char *name = p->request.scheme;
+        return locus_fail(error, LOCUS_ERR_SCHEME, "scheme \"%s\" is unknown",
+                          locus_escape(quoted, sizeof quoted, name, strlen(name)));
+    }
     locus_status status = locus_config_init(&p->config, p->request.scheme);
     if (status != LOCUS_OK) return status;
     p->config.heads = (uint32_t)p->request.H;
     p->config.causal = p->request.causal;
+    p->config.allocator = p->request.allocator;
     if (p->request.given != NULL) p->in = *p->request.given;
     status = set_options(p, scheme, error);
     if (status == LOCUS_OK) status = add_tensors(p, scheme, locus_common_tensors(), error);
     if (status == LOCUS_OK) status = add_tensors(p, scheme, scheme->tensors, error);
-    return status == LOCUS_OK ? add_results(p) : status;
+    return status == LOCUS_OK ? add_results(p, error) : status;
 }
 
-locus_status problem_build(problem *p, const problem_request *request, locus_error *error)
+/* Products of any two of them fit. */
+static locus_status check_extents(const locus_problem_request *r, locus_error *error)
 {
+    enum { MOST = 1 << 30 };
+    const int64_t extents[] = {r->B, r->H, r->T, r->D, r->level == LOCUS_LAYER ? r->E : 1};
+    for (size_t i = 0; i < sizeof extents / sizeof *extents; i++)
+        if (extents[i] < 1 || extents[i] > MOST)
+            return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                              "problem: %c: found %" PRId64 ", expected 1 to %d", "BHTDE"[i],
+                              extents[i], MOST);
+    return LOCUS_OK;
+}
+
+locus_status locus_problem_build(locus_problem *p, const locus_problem_request *request,
+                                 locus_error *error)
+{
+    if (p == NULL || request == NULL || request->scheme == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "locus_problem_build: expected a problem, a request and its scheme");
     memset(p, 0, sizeof *p);
+    LOCUS_TRY(check_extents(request, error));
     p->request = *request;
     const locus_status status = build(p, error);
-    if (status != LOCUS_OK) problem_free(p);
+    if (status != LOCUS_OK) locus_problem_free(p);
     return status;
 }
 
-void problem_free(problem *p)
+void locus_problem_free(locus_problem *p)
 {
-    for (size_t i = 0; i < p->block_count; i++) free(p->blocks[i]);
+    if (p == NULL) return;
+    for (size_t i = 0; i < p->block_count; i++) locus_release(p->request.allocator, p->blocks[i]);
     memset(p, 0, sizeof *p);
 }

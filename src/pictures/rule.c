@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What becomes of m - n: the distance after clipping, and the table row that serves it. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
 
-#include "plot.h"
+#include "pictures/pictures.h"
 
 /* The rows of a range of distances; -1: none. */
 typedef struct rule {
@@ -13,32 +11,18 @@ typedef struct rule {
     int64_t *rows, *bias_rows;
 } rule;
 
-static void free_rule(rule *r)
+static locus_status take_rule(rule *r, locus_picture *p, const picture_call *call, int64_t first,
+                              int64_t last)
 {
-    free(r->rows);
-    free(r->bias_rows);
-}
-
-/* On failure there is nothing to free. */
-static int take_rule(rule *r, const plot_call *call, int64_t first, int64_t last)
-{
-    locus_error error = {""};
     *r = (rule){.first = first, .count = (size_t)(last - first + 1)};
-    r->rows = malloc(r->count * sizeof *r->rows);
-    r->bias_rows = malloc(r->count * sizeof *r->bias_rows);
-    int exit_code = CLI_DONE;
-    if (r->rows == NULL || r->bias_rows == NULL) {
-        exit_code = cli_complain("plot", CLI_RESOURCES, "out of memory");
-    } else {
-        const locus_status status = locus_call_rows(call->level, call->config, call->in, first,
-                                                    r->count, r->rows, r->bias_rows, &error);
-        if (status != LOCUS_OK) exit_code = plot_fail(call->values, status, &error);
-    }
-    if (exit_code != CLI_DONE) free_rule(r);
-    return exit_code;
+    r->rows = (int64_t *)picture_numbers(p, r->count);
+    r->bias_rows = (int64_t *)picture_numbers(p, r->count);
+    if (picture_failed(p)) return LOCUS_ERR_MEMORY;
+    return picture_judge(p, locus_call_rows(call->level, call->config, call->in, first, r->count,
+                                            r->rows, r->bias_rows, p->error));
 }
 
-static int hidden(const plot_call *call, int64_t delta)
+static int hidden(const picture_call *call, int64_t delta)
 {
     const locus_config *c = call->config;
     return (c->causal && delta < 0) || (c->window_left >= 0 && delta > c->window_left) ||
@@ -46,7 +30,8 @@ static int hidden(const plot_call *call, int64_t delta)
 }
 
 /* A map of a function of the distance, given over the range of `r`; NaN where it is -1. */
-static double *spread(picture *p, const plot_call *call, const rule *r, const double *values)
+static double *spread(locus_picture *p, const picture_call *call, const rule *r,
+                      const double *values)
 {
     const int64_t keys = call->info.keys;
     double *map = picture_numbers(p, (size_t)(call->info.queries * keys));
@@ -58,16 +43,16 @@ static double *spread(picture *p, const plot_call *call, const rule *r, const do
     return map;
 }
 
-static int64_t least_distance(const plot_call *call)
+static int64_t least_distance(const picture_call *call)
 {
     return call->info.query_offset - (call->info.keys - 1);
 }
-static int64_t most_distance(const plot_call *call)
+static int64_t most_distance(const picture_call *call)
 {
     return call->info.query_offset + call->info.queries - 1;
 }
 
-static double *as_numbers(picture *p, const int64_t *rows, size_t count)
+static double *as_numbers(locus_picture *p, const int64_t *rows, size_t count)
 {
     double *numbers = picture_numbers(p, count);
     for (size_t i = 0; numbers != NULL && i < count; i++)
@@ -79,7 +64,7 @@ static double *as_numbers(picture *p, const int64_t *rows, size_t count)
 
 static int is_relative(const locus_scheme_info *scheme)
 {
-    return (scheme->traits & LOCUS_TRAIT_RELATIVE) != 0 || plot_has_tensor(scheme, "bias");
+    return (scheme->traits & LOCUS_TRAIT_RELATIVE) != 0 || picture_has_tensor(scheme, "bias");
 }
 
 /* m - n as the tables see it: how many rows it is from the row of distance 0, with its sign. */
@@ -90,17 +75,17 @@ static double table_distance(const int64_t *rows, const rule *r, int64_t delta)
     return delta < 0 ? -fabs((double)(there - zero)) : fabs((double)(there - zero));
 }
 
-static int draw_distance(picture *p)
+static locus_status draw_distance(locus_picture *p)
 {
-    const plot_wish wish = {0};
-    plot_call call;
+    const picture_wish wish = {0};
+    picture_call call;
     rule r;
-    int exit_code = plot_open(&call, p->values, &wish);
-    if (exit_code != CLI_DONE) return exit_code;
+    locus_status status = picture_open(&call, p, &wish);
+    if (status != LOCUS_OK) return status;
     const int64_t first = least_distance(&call) < 0 ? least_distance(&call) : 0;
     const int64_t last = most_distance(&call) > 0 ? most_distance(&call) : 0;
-    exit_code = take_rule(&r, &call, first, last);
-    if (exit_code == CLI_DONE) {
+    status = take_rule(&r, p, &call, first, last);
+    if (status == LOCUS_OK) {
         int clipped = 0;
         double *values = picture_numbers(p, r.count);
         for (size_t i = 0; values != NULL && i < r.count; i++) {
@@ -110,21 +95,20 @@ static int draw_distance(picture *p)
         locus_panel *panel =
             picture_map(p, clipped ? "distance clip(m \u2212 n)" : "distance m \u2212 n",
                         values != NULL ? spread(p, &call, &r, values) : NULL, call.info.queries,
-                        call.info.keys, call.info.query_offset, picture_names(p, &call.tokens));
+                        call.info.keys, call.info.query_offset, picture_names(p, &call));
         panel->whole = 1;
         panel->value_name = "distance";
         panel->value_unit = "tokens";
         panel->colours = LOCUS_COLOURS_DIVERGING;
-        free_rule(&r);
     }
-    plot_close(&call);
-    return exit_code;
+    picture_close(&call);
+    return status;
 }
 
-const plot_kind plot_distance = {
-    .name = "distance",
-    .title = "relative distances",
-    .help = "m - n of every pair, as far as the scheme tells distances apart",
+const picture_kind picture_distance = {
+    .about.name = "distance",
+    .about.title = "relative distances",
+    .about.help = "m - n of every pair, as far as the scheme tells distances apart",
     .applies = is_relative,
     .draw = draw_distance,
 };
@@ -133,23 +117,23 @@ const plot_kind plot_distance = {
 
 static int has_rows(const locus_scheme_info *scheme)
 {
-    return plot_has_tensor(scheme, "rel_k") || plot_has_tensor(scheme, "bias");
+    return picture_has_tensor(scheme, "rel_k") || picture_has_tensor(scheme, "bias");
 }
 
-static void add_rows(picture *p, const plot_call *call, const rule *r, const int64_t *rows,
+static void add_rows(locus_picture *p, const picture_call *call, const rule *r, const int64_t *rows,
                      const char *title)
 {
     const double *numbers = as_numbers(p, rows, r->count);
     if (numbers == NULL) return;
     locus_panel *panel =
         picture_map(p, title, spread(p, call, r, numbers), call->info.queries, call->info.keys,
-                    call->info.query_offset, picture_names(p, &call->tokens));
+                    call->info.query_offset, picture_names(p, call));
     panel->whole = 1;
     panel->value_name = "row";
     panel->colours = LOCUS_COLOURS_SEQUENTIAL;
 }
 
-static void add_maps(picture *p, const plot_call *call, const rule *r)
+static void add_maps(locus_picture *p, const picture_call *call, const rule *r)
 {
     const locus_tensors *in = call->in;
     const int layer = call->level == LOCUS_LAYER;
@@ -167,7 +151,7 @@ static void add_maps(picture *p, const plot_call *call, const rule *r)
 }
 
 /* The rule as a staircase, a good way beyond where it levels off. */
-static void add_staircase(picture *p, const rule *r, const int64_t *rows, const char *label)
+static void add_staircase(locus_picture *p, const rule *r, const int64_t *rows, const char *label)
 {
     double *x = picture_numbers(p, r->count);
     const double *y = as_numbers(p, rows, r->count);
@@ -181,7 +165,7 @@ static void add_staircase(picture *p, const rule *r, const int64_t *rows, const 
 }
 
 /* Distances over which the staircase is drawn. */
-static int64_t reach_of(const plot_call *call)
+static int64_t reach_of(const picture_call *call)
 {
     const locus_options *o = &call->config->options;
     int64_t reach = call->info.keys + call->info.keys / 2;
@@ -190,34 +174,33 @@ static int64_t reach_of(const plot_call *call)
         const int64_t beyond = levels_off[i] + levels_off[i] / 4;
         if (beyond > reach) reach = beyond;
     }
-    return reach < 4 * PLOT_LENGTH ? reach : 4 * PLOT_LENGTH;
+    return reach < 4 * LOCUS_PICTURE_LENGTH ? reach : 4 * LOCUS_PICTURE_LENGTH;
 }
 
-static int draw_rows(picture *p)
+static locus_status draw_rows(locus_picture *p)
 {
-    const plot_wish wish = {.level = p->values->path != NULL ? 0 : LOCUS_ATTEND};
-    plot_call call;
+    const picture_wish wish = {.level = p->loaded != NULL ? 0 : LOCUS_ATTEND};
+    picture_call call;
     rule r;
-    int exit_code = plot_open(&call, p->values, &wish);
-    if (exit_code != CLI_DONE) return exit_code;
+    locus_status status = picture_open(&call, p, &wish);
+    if (status != LOCUS_OK) return status;
     int64_t reach = reach_of(&call);
     if (-least_distance(&call) > reach) reach = -least_distance(&call);
     if (most_distance(&call) > reach) reach = most_distance(&call);
-    exit_code = take_rule(&r, &call, -reach, reach);
-    if (exit_code == CLI_DONE) {
+    status = take_rule(&r, p, &call, -reach, reach);
+    if (status == LOCUS_OK) {
         add_maps(p, &call, &r);
         if (r.bias_rows[0] >= 0) add_staircase(p, &r, r.bias_rows, "bucket");
         if (r.rows[-r.first] >= 0) add_staircase(p, &r, r.rows, "row");
-        free_rule(&r);
     }
-    plot_close(&call);
-    return exit_code;
+    picture_close(&call);
+    return status;
 }
 
-const plot_kind plot_rows = {
-    .name = "rows",
-    .title = "which row serves which pair",
-    .help = "the table row or bucket of every pair, and the rule over distance",
+const picture_kind picture_rows = {
+    .about.name = "rows",
+    .about.title = "which row serves which pair",
+    .about.help = "the table row or bucket of every pair, and the rule over distance",
     .applies = has_rows,
     .draw = draw_rows,
 };

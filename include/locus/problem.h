@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_PROBLEM_H
+#define LOCUS_PROBLEM_H
+
+/* A made-up attention call for any scheme: options, tensors and numbers, built from the
+ * scheme's declaration alone, for demonstrations, pictures and measurements.
+ *
+ *     locus_problem p;
+ *     const locus_problem_request request = {.scheme = "t5", .level = LOCUS_ATTEND,
+ *                                            .B = 1, .H = 4, .T = 10, .D = 16, .seed = 1};
+ *     status = locus_problem_build(&p, &request, &error);
+ *     ... p.config and p.in are a call that a plan, the oracle and the explainer take ...
+ *     locus_problem_free(&p); */
+
+#include <locus/attention.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* An option of the scheme as text. */
+typedef struct locus_problem_setting {
+    const char *name, *value; /* name NULL ends a list */
+} locus_problem_setting;
+
+typedef struct locus_problem_request {
+    const char *scheme;
+    uint32_t level;        /* LOCUS_ATTEND or LOCUS_LAYER                                     */
+    int64_t B, H, T, D, E; /* E is used by layers only                                        */
+    uint32_t causal;
+    uint64_t seed;             /* the same seed gives the same numbers everywhere             */
+    const char *const *tokens; /* T texts: equal tokens get equal rows of q, k, v and x, in any
+                                  sentence; NULL: every row is a token of its own             */
+    const locus_problem_setting *settings; /* options that are not to have their usual values;
+                                              those that the scheme does not know are passed
+                                              over; NULL: none                                */
+    const char *with, *without;       /* a dense bias or mask to make after all; a tensor to leave
+                                         out; NULL: none                                      */
+    const locus_tensors *given;       /* tensors that are there already, and then no dout is
+                                         made; NULL: none                                     */
+    const locus_allocator *allocator; /* also of the call; NULL: malloc                       */
+} locus_problem_request;
+
+enum { LOCUS_PROBLEM_BLOCKS = LOCUS_TENSOR_COUNT + 1 };
+
+typedef struct locus_problem {
+    locus_problem_request request;
+    locus_config config;
+    locus_tensors in;   /* F32, dense                                             */
+    locus_tensor out;   /* shape of the output; no data                           */
+    locus_tensor lse;   /* shape of lse; no data                                  */
+    locus_tensor dout;  /* F32, like out                                          */
+    int64_t parameters; /* numbers in the tensors of the scheme itself            */
+    void *blocks[LOCUS_PROBLEM_BLOCKS];
+    size_t block_count;
+} locus_problem;
+
+/* On failure `p` holds nothing and need not be freed. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_problem_build(locus_problem *p,
+                                                            const locus_problem_request *request,
+                                                            locus_error *error);
+LOCUS_API void locus_problem_free(locus_problem *p); /* and zero it; NULL is allowed */
+
+#ifdef __cplusplus
+}
+#endif
+#endif
