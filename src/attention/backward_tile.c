@@ -229,7 +229,7 @@ static void spread_content_rows(const locus_head *head, const locus_rows *rows,
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     const int64_t D = plan->call.D;
-    if (plan->gain == NULL) {
+    if (!locus_tile_fades(plan, rows, tile)) {
         add_to_rows(head, tile, w->grad, w->dcontent, keys, D);
         return;
     }
@@ -252,8 +252,9 @@ static void spread_content(const locus_pass *pass, const locus_head *head, const
     const int64_t D = plan->call.D;
     if (call->wanted.q || call->wanted.u) spread_content_rows(head, rows, tile, keys);
     if (slot->k == NULL) return;
-    const locus_block content = locus_block_of(plan->gain != NULL ? w->faded : w->content, D,
-                                               tile->rows, D, w->content_bad, w->clean[1]);
+    const locus_block content =
+        locus_block_of(locus_tile_fades(plan, rows, tile) ? w->faded : w->content, D, tile->rows, D,
+                       w->content_bad, w->clean[1]);
     add_to_keys(head, tile, w->grad, slot->k, slot->k_row, &content, D, pass->fresh);
 }
 

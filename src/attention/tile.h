@@ -167,6 +167,16 @@ static inline const float *locus_row_gain(const locus_plan *plan, const locus_ro
     return plan->gain + (steps - plan->least_block) * plan->call.D;
 }
 
+/* 1 when some row lies in another block than the tile's keys: else every gain is 1. */
+static inline int locus_tile_fades(const locus_plan *plan, const locus_rows *rows,
+                                   const locus_tile *tile)
+{
+    if (plan->gain == NULL) return 0;
+    const int64_t keys = locus_block_of_position(plan, tile->key);
+    return locus_block_of_position(plan, rows->position) != keys ||
+           locus_block_of_position(plan, rows->position + rows->count - 1) != keys;
+}
+
 /* Pair (i, j) of something indexed by row, by column, or by the entry of its distance. */
 typedef struct locus_pair_view {
     int64_t origin, row, column;
