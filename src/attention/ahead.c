@@ -21,7 +21,7 @@ void locus_ahead_spread(locus_lookahead *look, int64_t shares)
     look->each = whole > 0 ? (rows + whole - 1) / whole : rows;
 }
 
-locus_ahead locus_ahead_next(locus_lookahead *look)
+static locus_ahead next_share(locus_lookahead *look)
 {
     if (look->first == look->end) return (locus_ahead){0};
     locus_ahead *stream = &look->stream[look->first];
@@ -34,4 +34,9 @@ locus_ahead locus_ahead_next(locus_lookahead *look)
     stream->rows += share.count * stream->row;
     stream->count -= share.count;
     return share;
+}
+
+void locus_ahead_take(locus_lookahead *look, locus_ahead shares[2])
+{
+    for (int i = 0; i < 2; i++) shares[i] = next_share(look);
 }

@@ -25,7 +25,7 @@ void locus_ahead_add(locus_lookahead *look, const locus_tensor *t, int64_t b, in
 /* Spread what was added over so many shares. */
 void locus_ahead_spread(locus_lookahead *look, int64_t shares);
 
-/* The next share. A product takes two. */
-locus_ahead locus_ahead_next(locus_lookahead *look);
+/* The next two shares, which go with one product; empty ones at the end. */
+void locus_ahead_take(locus_lookahead *look, locus_ahead shares[2]);
 
 #endif

@@ -104,7 +104,7 @@ static int weight_gradients(locus_pass *pass, const locus_head *head, const locu
                                   .columns = tile->columns,
                                   .weight = at_once ? w->score : NULL,
                                   .delta = w->delta};
-    for (int k = 0; k < 2; k++) product.ahead[k] = locus_ahead_next(&head->worker->progress->look);
+    locus_ahead_take(&head->worker->progress->look, product.ahead);
     plan->kernels->product(&product);
     if (table == NULL) return at_once;
     locus_strips_products(head, tile, w->dout, table, NULL, Dv, &pass->value_strip);

@@ -222,7 +222,7 @@ static void score_band(const locus_head *head, const locus_tile *tile, const loc
                                   .columns = tile->columns,
                                   .plus = plus,
                                   .plus_row = plus_row};
-    for (int k = 0; k < 2; k++) product.ahead[k] = locus_ahead_next(&head->worker->progress->look);
+    locus_ahead_take(&head->worker->progress->look, product.ahead);
     if (finish != NULL && finish->greatest != NULL)
         product.greatest = finish->greatest + band->first * LOCUS_LANES;
     if (finish != NULL && finish->top != NULL) {

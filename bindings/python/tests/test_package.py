@@ -51,7 +51,7 @@ def test_neither_torch_nor_much_else_is_imported():
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def stub(name):
+def declared_in(name):
     tree = ast.parse((PACKAGE / name).read_text())
     return {node.name: node for node in tree.body if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
 
@@ -69,7 +69,7 @@ def test_stubs_name_what_there_is(file, module):
     public = getattr(module, "__all__", None) or [name for name in dir(module) if not name.startswith("__")]
     for name in public:
         assert name in text, f"{file} lacks {name}"
-    for name, node in stub(file).items():
+    for name, node in declared_in(file).items():
         thing = getattr(module, name)
         if isinstance(node, ast.ClassDef) or not inspect.isfunction(thing):
             continue
@@ -78,7 +78,7 @@ def test_stubs_name_what_there_is(file, module):
 
 
 def test_stubs_name_every_tensor_and_option():
-    nodes = stub("__init__.pyi")
+    nodes = declared_in("__init__.pyi")
     for level, function in [("attend", "attend"), ("layer", "layer")]:
         known = set(parameters(nodes[function]))
         for scheme in locus.schemes():
