@@ -85,34 +85,53 @@ void locus_pass_begin(const locus_backward_call *call, const locus_head *head,
     locus_strips_begin(head, head->worker->strips[3], &pass->value_fold);
 }
 
-/* grad[i][j] = dA = dout_i . (v_j + RV[row(delta)]), or dS at once where nothing stands between
- * the two: then 1 is returned. */
+/* dA of one block, or dS where nothing stands between the two. */
+static void weight_block(const locus_head *head, const locus_tile *tile, const locus_band *block,
+                         locus_slice plus, int at_once)
+{
+    const locus_worker *w = head->worker;
+    const int64_t Dv = head->plan->call.Dv, row = head->geometry->stride;
+    const int64_t at = block->first * row + block->column;
+    locus_product_tile product = {.c = w->grad + at,
+                                  .c_row = row,
+                                  .a = w->dout + block->first * Dv,
+                                  .a_row = Dv,
+                                  .panels = w->value_panels +
+                                            locus_panel_at(tile->key + block->column, Dv),
+                                  .rows = block->rows,
+                                  .inner = Dv,
+                                  .columns = block->columns,
+                                  .plus = plus.data,
+                                  .plus_row = plus.row,
+                                  .shift = plus.shift,
+                                  .weight = at_once ? w->score + at : NULL,
+                                  .delta = w->delta + block->first};
+    locus_ahead_take(&w->progress->look, product.ahead);
+    head->plan->kernels->product(&product);
+}
+
+/* grad[i][j] = dA = dout_i . (v_j + RV[row(delta)]), or dS at once: then 1 is returned. */
 static int weight_gradients(locus_pass *pass, const locus_head *head, const locus_tile *tile)
 {
     const locus_plan *plan = head->plan;
-    const locus_worker *w = head->worker;
-    const int64_t Dv = plan->call.Dv;
     const locus_tensor *table = locus_value_table(plan, head->in);
-    const int at_once = table == NULL && plan->call.dropout == 0.0;
-    locus_product_tile product = {.c = w->grad,
-                                  .c_row = head->geometry->stride,
-                                  .a = w->dout,
-                                  .a_row = Dv,
-                                  .panels = w->value_panels + locus_panel_at(tile->key, Dv),
-                                  .rows = tile->rows,
-                                  .inner = Dv,
-                                  .columns = tile->columns,
-                                  .weight = at_once ? w->score : NULL,
-                                  .delta = w->delta};
-    locus_ahead_take(&head->worker->progress->look, product.ahead);
-    plan->kernels->product(&product);
-    if (table == NULL) return at_once;
-    locus_strips_products(head, tile, w->dout, table, NULL, Dv, &pass->value_strip);
+    const int at_once = plan->call.dropout == 0.0;
+    if (table == NULL) {
+        const locus_band all = locus_whole_band(tile);
+        weight_block(head, tile, &all, (locus_slice){NULL, 0, NULL}, at_once);
+        return at_once;
+    }
     for (int64_t b = 0; b < locus_bands(tile); b++) {
         const locus_band band = locus_band_at(tile, b);
-        locus_strip_read(head, &band, &pass->value_strip.band[b], w->grad);
+        locus_strip *strip = &pass->value_strip.band[b];
+        locus_strip_products(head, &band, head->worker->dout, table, NULL, plan->call.Dv, strip);
+        for (int64_t column = 0; column < tile->columns;) {
+            const locus_band block = locus_block_at(head, &band, column);
+            weight_block(head, tile, &block, locus_strip_slice(head, &block, strip), at_once);
+            column += block.columns;
+        }
     }
-    return 0;
+    return at_once;
 }
 
 void locus_tile_gradients(locus_pass *pass, const locus_head *head, const locus_rows *rows,

@@ -17,6 +17,7 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     const int tables = plan->index != NULL;
     const int by_keys = locus_query_table(plan, &plan->shapes) != NULL;
     const int64_t strips = tables ? locus_strips_floats(plan, g) : 0;
+    const int64_t some_rows = locus_least(BAND_ROWS, g->rows);
     w->key_panels =
         locus_take_floats(arena, plan->few_rows && !backward ? 0 : locus_panel_floats(Tk, D));
     w->value_panels = locus_take_floats(arena, backward ? locus_panel_floats(Tk, Dv) : 0);
@@ -41,7 +42,9 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->score = locus_take_floats(arena, rows * g->stride);
     w->grad = locus_take_floats(arena, backward ? rows * g->stride : 0);
     w->dropped = locus_take_floats(arena, backward && call->dropout > 0.0 ? rows * g->stride : 0);
-    w->places = locus_take_floats(arena, places ? rows * g->stride : 0);
+    w->places = locus_take_floats(arena, (places ? rows : by_keys ? some_rows : 0) * g->stride);
+    w->expanded = locus_take_floats(arena, tables ? some_rows * EXPANDED_WIDTH : 0);
+    w->shift = locus_take_floats(arena, tables ? some_rows : 0);
     /* Backward, tables of more than 2 MB are packed as they roll. */
     const int64_t packed = locus_panel_floats(plan->row_count, D);
     const int packs = backward ? packed <= 1 << 19 : !plan->few_rows;
@@ -160,10 +163,9 @@ static void pack_entries(const locus_head *head)
     if (value_table != NULL && w->value_table_bad != NULL)
         locus_entries_begin(head, value_table, head->plan->call.Dv, w->value_table_bad);
     if (key_table != NULL && w->key_table_panels != NULL)
-        locus_entries_pack(head, key_table, D, 1.0f, w->key_table_panels);
+        locus_entries_pack(head, key_table, D, w->key_table_panels);
     if (query_table != NULL && w->query_table_panels != NULL)
-        locus_entries_pack(head, query_table, D, (float)head->plan->call.scale,
-                           w->query_table_panels);
+        locus_entries_pack(head, query_table, D, w->query_table_panels);
 }
 
 void locus_tables_pack(const locus_head *head)

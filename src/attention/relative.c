@@ -28,8 +28,41 @@ static stretch band_stretch(const locus_plan *plan, const locus_band *band)
 locus_band locus_band_at(const locus_tile *tile, int64_t number)
 {
     const int64_t first = number * BAND_ROWS;
-    return (locus_band){first, locus_least(BAND_ROWS, tile->rows - first), tile->columns,
+    return (locus_band){first, locus_least(BAND_ROWS, tile->rows - first), 0, tile->columns,
                         tile->delta_00 + first};
+}
+
+/* All entries of the block are one. */
+static int is_far(const locus_plan *plan, const locus_band *block)
+{
+    const stretch s = band_stretch(plan, block);
+    return s.origin[block->columns - 1] == s.origin[1 - block->rows];
+}
+
+static int is_consecutive(const locus_plan *plan, const locus_band *block)
+{
+    const stretch s = band_stretch(plan, block);
+    const int64_t distances = block->rows + block->columns - 1;
+    return plan->table_steps &&
+           s.origin[block->columns - 1] - s.origin[1 - block->rows] == distances - 1;
+}
+
+locus_band locus_block_at(const locus_head *head, const locus_band *band, int64_t column)
+{
+    const locus_plan *plan = head->plan;
+    const int64_t end = band->columns;
+    locus_band block = *band;
+    block.column = column;
+    block.delta_00 -= column;
+    block.columns = locus_least(LOCUS_PANEL, end - column);
+    int (*const kind)(const locus_plan *, const locus_band *) =
+        is_far(plan, &block) ? is_far : is_consecutive;
+    for (locus_band more = block; kind(plan, &more);) {
+        block = more;
+        if (column + block.columns == end) break;
+        more.columns = locus_least(block.columns + LOCUS_PANEL, end - column);
+    }
+    return block;
 }
 
 /* ---- room ---- */
@@ -80,114 +113,162 @@ static void roll(locus_strip *strip, int64_t first, int64_t rows)
 
 static int64_t panel_start(int64_t entry) { return entry / LOCUS_PANEL * LOCUS_PANEL; }
 
-/* to[r][c] = factor A_r . entry c, for `count` entries from the pointer on: few rows read them
- * as they lie, more rows read them packed. Panels that are given carry the factor. */
-static void entry_products(const locus_head *head, float *to, int64_t to_row, const float *A,
-                           int64_t a_row, int64_t rows, const float *entries, int64_t stride,
-                           const float *panels, float factor, int64_t count, int64_t width)
+/* Of key j of a tile, the entries first + from[j] .. first + to[j] - 1 that its rows meet. */
+typedef struct reach {
+    int32_t from[MOST_KEYS], to[MOST_KEYS];
+} reach;
+
+static void find_reach(reach *r, const stretch *s, int64_t rows, int64_t keys, int64_t first)
+{
+    for (int64_t j = 0; j < keys; j++) {
+        r->from[j] = (int32_t)(s->origin[j - (rows - 1)] - first);
+        r->to[j] = (int32_t)(s->origin[j] - first + 1);
+    }
+}
+
+/* What is multiplied by the entries of a table. */
+typedef struct operand {
+    const float *A;
+    int64_t row, rows, width;
+    const locus_tensor *table;
+    const float *panels; /* the packed table; NULL: packed here */
+} operand;
+
+/* to[r][c] = A_r . entry c, for `count` entries from number `first` on, or as far as `wanted`:
+ * few rows read them as they lie, more rows read them packed. */
+static void entry_products(const locus_head *head, const operand *o, float *to, int64_t to_row,
+                           int64_t first, int64_t count, const reach *wanted)
 {
     const locus_kernels *kernels = head->plan->kernels;
-    if (head->unpacked && rows < LOCUS_LANES) {
-        kernels->dots(to, to_row, A, a_row, entries, stride, rows, width, count, NULL, 0);
-        for (int64_t r = 0; factor != 1.0f && r < rows; r++)
-            kernels->scale(to + r * to_row, to + r * to_row, factor, count);
+    int64_t stride;
+    const float *entries = locus_table_entries(head->plan, o->table, head->h, &stride);
+    entries += first * stride;
+    if (head->unpacked && o->rows < LOCUS_LANES) {
+        kernels->dots(to, to_row, o->A, o->row, entries, stride, o->rows, o->width, count, NULL, 0);
         return;
     }
-    if (panels == NULL) {
-        kernels->pack(head->worker->entry_panels, entries, stride, count, width);
-        if (factor != 1.0f)
-            kernels->scale(head->worker->entry_panels, head->worker->entry_panels, factor,
-                           locus_panel_floats(count, width));
-        panels = head->worker->entry_panels;
-    }
-    const locus_product_tile product = {.c = to,
-                                        .c_row = to_row,
-                                        .a = A,
-                                        .a_row = a_row,
-                                        .panels = panels,
-                                        .rows = rows,
-                                        .inner = width,
-                                        .columns = count};
+    locus_product_tile product = {.c = to,
+                                  .c_row = to_row,
+                                  .a = o->A,
+                                  .a_row = o->row,
+                                  .panels = head->worker->entry_panels,
+                                  .rows = o->rows,
+                                  .inner = o->width,
+                                  .columns = count,
+                                  .from = wanted != NULL ? wanted->from : NULL,
+                                  .to = wanted != NULL ? wanted->to : NULL};
+    if (o->panels != NULL)
+        product.panels = o->panels + locus_panel_at(first, o->width);
+    else
+        kernels->pack(head->worker->entry_panels, entries, stride, count, o->width);
     kernels->product(&product);
 }
 
-/* Roll the strip to the stretch and compute the columns that are new. */
-static void extend(const locus_head *head, stretch s, const float *A, int64_t a_row, int64_t rows,
-                   const locus_tensor *table, const float *panels, float factor, int64_t width,
-                   locus_strip *strip)
+/* How many entries to compute next, to reach entry `high`. */
+static int64_t next_entries(const locus_plan *plan, const locus_strip *strip, int64_t high)
 {
-    const locus_plan *plan = head->plan;
-    int64_t stride;
-    const float *entries = locus_table_entries(plan, table, head->h, &stride);
-    roll(strip, panel_start(s.low), rows);
+    const int64_t wanted = panel_start(high - strip->end) + LOCUS_PANEL;
+    return locus_least(locus_least(wanted, MOST_KEYS), plan->row_count - strip->end);
+}
+
+void locus_strip_products(const locus_head *head, const locus_band *band, const float *A,
+                          const locus_tensor *table, const float *panels, int64_t width,
+                          locus_strip *strip)
+{
+    const stretch s = band_stretch(head->plan, band);
+    const operand o = {A + band->first * width, width, band->rows, width, table, panels};
+    roll(strip, panel_start(s.low), band->rows);
     while (strip->end <= s.high) {
-        const int64_t wanted = panel_start(s.high - strip->end) + LOCUS_PANEL;
-        const int64_t count =
-            locus_least(locus_least(wanted, MOST_KEYS), plan->row_count - strip->end);
-        entry_products(head, strip->data + (strip->end - strip->first), strip->width, A, a_row,
-                       rows, entries + strip->end * stride, stride,
-                       panels != NULL ? panels + locus_panel_at(strip->end, width) : NULL, factor,
-                       count, width);
+        const int64_t count = next_entries(head->plan, strip, s.high);
+        entry_products(head, &o, strip->data + (strip->end - strip->first), strip->width,
+                       strip->end, count, NULL);
         strip->end += locus_ceil_div(count, LOCUS_PANEL) * LOCUS_PANEL;
     }
 }
 
-void locus_strips_products(const locus_head *head, const locus_tile *tile, const float *A,
-                           const locus_tensor *table, const float *panels, int64_t width,
-                           locus_strips *strips)
+/* expanded[i][rows - 1 + j - i] = strip[i][entry(i, j)] */
+static locus_slice expand(const locus_head *head, const locus_band *block, const stretch *s,
+                          const locus_strip *strip)
 {
-    for (int64_t b = 0; b < locus_bands(tile); b++) {
-        const locus_band band = locus_band_at(tile, b);
-        extend(head, band_stretch(head->plan, &band), A + band.first * width, width, band.rows,
-               table, panels, 1.0f, width, &strips->band[b]);
+    const int64_t distances = block->rows + block->columns - 1, before = block->rows - 1;
+    const int32_t *index = s->origin - before;
+    float *to = head->worker->expanded;
+    if (head->plan->table_steps)
+        head->plan->kernels->expand(to, EXPANDED_WIDTH, strip->data, strip->width,
+                                    (int32_t)strip->first, index, block->rows, distances);
+    else
+        for (int64_t i = 0; i < block->rows; i++)
+            for (int64_t y = 0; y < distances; y++)
+                to[i * EXPANDED_WIDTH + y] =
+                    strip->data[i * strip->width + index[y] - strip->first];
+    return (locus_slice){to + before, EXPANDED_WIDTH - 1, NULL};
+}
+
+locus_slice locus_strip_slice(const locus_head *head, const locus_band *block,
+                              const locus_strip *strip)
+{
+    const stretch s = band_stretch(head->plan, block);
+    float *shift = head->worker->shift;
+    if (is_far(head->plan, block)) {
+        for (int64_t i = 0; i < block->rows; i++)
+            shift[i] = strip->data[i * strip->width + (s.low - strip->first)];
+        return (locus_slice){NULL, 0, shift};
     }
+    if (is_consecutive(head->plan, block))
+        return (locus_slice){strip->data + (s.origin[0] - strip->first), strip->width - 1, NULL};
+    return expand(head, block, &s, strip);
 }
 
-const float *locus_strip_slice(const locus_head *head, const locus_band *band,
-                               const locus_strip *strip)
-{
-    const stretch s = band_stretch(head->plan, band);
-    const int64_t distances = band->rows + band->columns - 1;
-    if (!head->plan->table_steps ||
-        s.origin[band->columns - 1] - s.origin[1 - band->rows] != distances - 1)
-        return NULL;
-    return strip->data + (s.origin[0] - strip->first);
-}
-
-void locus_strip_read(const locus_head *head, const locus_band *band, const locus_strip *strip,
-                      float *T)
-{
-    const stretch s = band_stretch(head->plan, band);
-    for (int64_t i = 0; i < band->rows; i++) {
-        float *to = T + (band->first + i) * head->geometry->stride;
-        const float *row = strip->data + i * strip->width;
-        if (head->plan->table_steps)
-            head->plan->kernels->lookup(to, row, (int32_t)strip->first, s.origin - i,
-                                        band->columns);
-        else
-            for (int64_t j = 0; j < band->columns; j++)
-                to[j] += row[s.origin[j - i] - strip->first];
-    }
-}
-
-void locus_add_by_keys(const locus_head *head, const locus_tile *tile, const locus_tensor *table,
-                       float *T)
+locus_strip locus_products_by_keys(const locus_head *head, const locus_tile *tile,
+                                   const locus_tensor *table)
 {
     const locus_plan *plan = head->plan;
     const locus_tensor *k = &head->in->k;
-    const int64_t row = head->geometry->stride, D = plan->call.D;
     const stretch s = stretch_of(plan, tile->delta_00, tile->rows, tile->columns);
+    const operand o = {locus_f32(k, head->b, head->kv, tile->key),
+                       k->stride[2],
+                       tile->columns,
+                       plan->call.D,
+                       table,
+                       head->worker->query_table_panels};
     locus_strip strip = locus_key_strip(head, head->worker->key_strip);
-    extend(head, s, locus_f32(k, head->b, head->kv, tile->key), k->stride[2], tile->columns, table,
-           head->worker->query_table_panels, (float)plan->call.scale, D, &strip);
-    if (plan->table_steps) {
-        plan->kernels->lookup_columns(T, row, strip.data, strip.width, (int32_t)strip.first,
-                                      s.origin, tile->rows, tile->columns);
-        return;
+    strip.first = strip.end = panel_start(s.low);
+    while (strip.end <= s.high) {
+        const int64_t count = next_entries(plan, &strip, s.high);
+        reach wanted;
+        find_reach(&wanted, &s, tile->rows, tile->columns, strip.end);
+        entry_products(head, &o, strip.data + (strip.end - strip.first), strip.width, strip.end,
+                       count, &wanted);
+        strip.end += locus_ceil_div(count, LOCUS_PANEL) * LOCUS_PANEL;
     }
-    for (int64_t i = 0; i < tile->rows; i++)
-        for (int64_t j = 0; j < tile->columns; j++)
-            T[i * row + j] += strip.data[j * strip.width + s.origin[j - i] - strip.first];
+    return strip;
+}
+
+locus_slice locus_slice_by_keys(const locus_head *head, const locus_band *block,
+                                const locus_strip *strip, locus_slice plus)
+{
+    const locus_plan *plan = head->plan;
+    const stretch s = band_stretch(plan, block);
+    const locus_slice slice = {head->worker->places, head->geometry->stride, NULL};
+    const locus_column_table table = {strip->data + block->column * strip->width, strip->width,
+                                      (int32_t)strip->first, s.origin, (float)plan->call.scale};
+    float *to = head->worker->places;
+    if (is_far(plan, block)) {
+        for (int64_t j = 0; j < block->columns; j++)
+            to[j] = table.factor * table.data[j * table.row + (s.low - strip->first)];
+        return (locus_slice){to, 0, plus.shift};
+    }
+    if (plan->table_steps) {
+        plan->kernels->read_columns(to, slice.row, &table, plus.data, plus.row, block->rows,
+                                    block->columns);
+        return slice;
+    }
+    for (int64_t i = 0; i < block->rows; i++)
+        for (int64_t j = 0; j < block->columns; j++)
+            to[i * slice.row + j] =
+                table.factor * table.data[j * table.row + s.origin[j - i] - table.first] +
+                (plus.data != NULL ? plus.data[i * plus.row + j] : 0.0f);
+    return slice;
 }
 
 /* ---- folds ---- */
@@ -237,7 +318,7 @@ void locus_strips_flush(const locus_head *head, int64_t rows, locus_strips *stri
 {
     for (int64_t first = 0; first < rows; first += BAND_ROWS) {
         locus_strip *strip = &strips->band[first / BAND_ROWS];
-        const locus_band band = {first, locus_least(BAND_ROWS, rows - first), 0, 0};
+        const locus_band band = {first, locus_least(BAND_ROWS, rows - first), 0, 0, 0};
         const int64_t end = locus_least(strip->end, head->plan->row_count);
         if (end > strip->first) flush(context, head, &band, strip, end - strip->first);
         strip->first = strip->end = 0;
@@ -304,14 +385,11 @@ void locus_entries_begin(const locus_head *head, const locus_tensor *table, int6
 }
 
 void locus_entries_pack(const locus_head *head, const locus_tensor *table, int64_t width,
-                        float factor, float *panels)
+                        float *panels)
 {
     int64_t stride;
     const float *entries = locus_table_entries(head->plan, table, head->h, &stride);
     head->plan->kernels->pack(panels, entries, stride, head->plan->row_count, width);
-    if (factor != 1.0f)
-        head->plan->kernels->scale(panels, panels, factor,
-                                   locus_panel_floats(head->plan->row_count, width));
 }
 
 locus_block locus_entries(const locus_head *head, const locus_tensor *table, const uint8_t *bad)

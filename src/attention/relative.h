@@ -17,7 +17,11 @@
 
 #include "attention/tile.h"
 
-enum { BAND_ROWS = 48, MOST_BANDS = MOST_ROWS / BAND_ROWS };
+enum {
+    BAND_ROWS = 48,
+    MOST_BANDS = MOST_ROWS / BAND_ROWS,
+    EXPANDED_WIDTH = BAND_ROWS + LOCUS_PANEL + LOCUS_LANES
+};
 
 /* Columns are entries first .. end - 1 of rows that are `width` floats apart. */
 typedef struct locus_strip {
@@ -29,11 +33,16 @@ typedef struct locus_strips {
     locus_strip band[MOST_BANDS];
 } locus_strips;
 
-/* Rows first .. first + rows - 1 of a tile. */
+/* Rows first .. first + rows - 1 and columns column .. column + columns - 1 of a tile. delta_00
+ * is the distance of its first pair. */
 typedef struct locus_band {
-    int64_t first, rows, columns, delta_00;
+    int64_t first, rows, column, columns, delta_00;
 } locus_band;
-locus_band locus_band_at(const locus_tile *tile, int64_t number);
+locus_band locus_band_at(const locus_tile *tile, int64_t number); /* all columns */
+static inline locus_band locus_whole_band(const locus_tile *tile)
+{
+    return (locus_band){0, tile->rows, 0, tile->columns, tile->delta_00};
+}
 static inline int64_t locus_bands(const locus_tile *tile)
 {
     return locus_ceil_div(tile->rows, BAND_ROWS);
@@ -47,24 +56,36 @@ int64_t locus_strips_floats(const locus_plan *plan, const locus_geometry *geomet
 void locus_strips_begin(const locus_head *head, float *data, locus_strips *strips);
 locus_strip locus_key_strip(const locus_head *head, float *data);
 
-/* Make the strips hold A_i . (table entry) for the stretch of each band. A has `width`
- * columns. `panels`: the packed table, or NULL. */
-void locus_strips_products(const locus_head *head, const locus_tile *tile, const float *A,
-                           const locus_tensor *table, const float *panels, int64_t width,
-                           locus_strips *strips);
+/* Make the strip hold A_i . (table entry) for the stretch of the band, whose rows of A come
+ * first. A has `width` columns. `panels`: the packed table, or NULL. */
+void locus_strip_products(const locus_head *head, const locus_band *band, const float *A,
+                          const locus_tensor *table, const float *panels, int64_t width,
+                          locus_strip *strip);
 
-/* Where the product's epilogue can read a band's strip itself: its entries are consecutive.
- * NULL: they are not. The row stride is the strip's width less 1. */
-const float *locus_strip_slice(const locus_head *head, const locus_band *band,
-                               const locus_strip *strip);
+/* What the epilogue of a product adds to pair (i, j): data[i * row + j] + shift[i], either of
+ * which may be NULL. */
+typedef struct locus_slice {
+    const float *data;
+    int64_t row;
+    const float *shift;
+} locus_slice;
 
-/* T[i][j] += strip[i][entry(i, j)] for one band; T is the whole tile. */
-void locus_strip_read(const locus_head *head, const locus_band *band, const locus_strip *strip,
-                      float *T);
+/* The part of a band from `column` on whose pairs are all of one kind: entries consecutive, or
+ * one entry for all. Where they are mixed, one panel of columns. */
+locus_band locus_block_at(const locus_head *head, const locus_band *band, int64_t column);
 
-/* The same by columns: T[i][j] += scale k_j . entry(i, j). */
-void locus_add_by_keys(const locus_head *head, const locus_tile *tile, const locus_tensor *table,
-                       float *T);
+/* The strip of a block's band by pairs. Where entries are consecutive the strip is read as it lies: row i
+ * one place before row i - 1. Where all is one entry, it is the shift of its row. Else it is
+ * expanded by distance into worker->expanded, and then read like the first. */
+locus_slice locus_strip_slice(const locus_head *head, const locus_band *band,
+                              const locus_strip *strip);
+
+/* The products of the tile's keys with the entries that they meet in it. */
+locus_strip locus_products_by_keys(const locus_head *head, const locus_tile *tile,
+                                   const locus_tensor *table);
+/* plus + scale k_j . entry(i, j) of a band, in worker->places. */
+locus_slice locus_slice_by_keys(const locus_head *head, const locus_band *band,
+                                const locus_strip *strip, locus_slice plus);
 
 /* Where folded columns go: `count` columns, from entry `first` on, of tile rows
  * band->first .. */
@@ -94,9 +115,9 @@ locus_block locus_entries(const locus_head *head, const locus_tensor *table, con
 void locus_entries_begin(const locus_head *head, const locus_tensor *table, int64_t width,
                          uint8_t *bad);
 
-/* Pack a whole table, times a factor. */
+/* Pack a whole table. */
 void locus_entries_pack(const locus_head *head, const locus_tensor *table, int64_t width,
-                        float factor, float *panels);
+                        float *panels);
 
 /* Pairs by their entry, for locus_patch. */
 locus_pair_view locus_by_entry(const locus_head *head, const locus_tile *tile);

@@ -196,86 +196,103 @@ static int hides_some(const locus_head *head, const locus_tile *tile)
     return !tile->whole || tile->key_masked || locus_present(&head->in->mask);
 }
 
-/* The content product of one band of rows, with what can be added on the way: the bias or
- * the band's strip. */
-static void score_band(const locus_head *head, const locus_tile *tile, const locus_band *band,
-                       const float *content, const float *plus, int64_t plus_row,
-                       const locus_finish *finish)
+/* The content product of one block, with what can be added on the way: the bias or the tables. */
+static void score_block(const locus_head *head, const locus_tile *tile, const locus_band *block,
+                        const float *content, locus_slice plus, const locus_finish *finish)
 {
     const locus_worker *w = head->worker;
     const int64_t D = head->plan->call.D, row = head->geometry->stride;
-    float *score = w->score + band->first * row;
-    if (head->unpacked) {
-        int64_t stride;
-        const float *rows = locus_key_rows(head, tile, &stride);
-        head->plan->kernels->dots(score, row, content + band->first * D, D, rows, stride,
-                                  band->rows, D, tile->columns, plus, plus_row);
-        return;
-    }
-    locus_product_tile product = {.c = score,
+    locus_product_tile product = {.c = w->score + block->first * row + block->column,
                                   .c_row = row,
-                                  .a = content + band->first * D,
+                                  .a = content + block->first * D,
                                   .a_row = D,
-                                  .panels = w->key_panels + locus_panel_at(tile->key, D),
-                                  .rows = band->rows,
+                                  .panels =
+                                      w->key_panels + locus_panel_at(tile->key + block->column, D),
+                                  .rows = block->rows,
                                   .inner = D,
-                                  .columns = tile->columns,
-                                  .plus = plus,
-                                  .plus_row = plus_row};
+                                  .columns = block->columns,
+                                  .plus = plus.data,
+                                  .plus_row = plus.row,
+                                  .shift = plus.shift};
     locus_ahead_take(&head->worker->progress->look, product.ahead);
-    if (finish != NULL && finish->greatest != NULL)
-        product.greatest = finish->greatest + band->first * LOCUS_LANES;
+    if (finish != NULL && finish->greatest != NULL) {
+        product.greatest = finish->greatest + block->first * LOCUS_LANES;
+        product.greatest_so_far = block->column > 0;
+    }
     if (finish != NULL && finish->top != NULL) {
-        product.top = finish->top + band->first;
-        product.factor = finish->factor + band->first;
+        product.top = finish->top + block->first;
+        product.factor = finish->factor + block->first;
     }
     head->plan->kernels->product(&product);
 }
 
-/* Content and key table. Every band is finished in its product, or none. */
-static int score_with_table(const locus_head *head, const locus_tile *tile, const float *content,
-                            const locus_tensor *table, const locus_finish *finish)
+/* The same with keys as they lie. */
+static void score_few(const locus_head *head, const locus_tile *tile, const locus_band *block,
+                      const float *content, locus_slice plus)
 {
-    const locus_worker *w = head->worker;
-    int slices = 1;
-    locus_strips_products(head, tile, w->position, table, w->key_table_panels, head->plan->call.D,
-                          head->key_strips);
-    for (int64_t b = 0; b < locus_bands(tile); b++) {
-        const locus_band band = locus_band_at(tile, b);
-        slices &= locus_strip_slice(head, &band, &head->key_strips->band[b]) != NULL;
-    }
-    for (int64_t b = 0; b < locus_bands(tile); b++) {
-        const locus_band band = locus_band_at(tile, b);
-        const locus_strip *strip = &head->key_strips->band[b];
-        const float *plus = locus_strip_slice(head, &band, strip);
-        score_band(head, tile, &band, content, plus, strip->width - 1, slices ? finish : NULL);
-        if (plus == NULL) locus_strip_read(head, &band, strip, w->score);
-    }
-    return slices;
+    const int64_t D = head->plan->call.D, row = head->geometry->stride;
+    float *score = head->worker->score + block->first * row + block->column;
+    int64_t stride;
+    const float *rows = locus_key_rows(head, tile, &stride) + block->column * stride;
+    head->plan->kernels->dots(score, row, content + block->first * D, D, rows, stride, block->rows,
+                              D, block->columns, plus.data, plus.row);
+    for (int64_t i = 0; plus.shift != NULL && i < block->rows; i++)
+        for (int64_t j = 0; j < block->columns; j++) score[i * row + j] += plus.shift[i];
 }
 
-int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locus_tile *tile,
-                      const locus_finish *finish)
+/* Content and tables, block by block. */
+static void score_with_tables(const locus_head *head, const locus_tile *tile, const float *content,
+                              const locus_finish *finish)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     const locus_tensor *key_table = locus_key_table(plan, head->in);
     const locus_tensor *query_table = locus_query_table(plan, head->in);
-    const int places = locus_present(&head->in->pos_q);
-    const int more =
-        query_table != NULL || locus_present(&head->in->bias_dense) || hides_some(head, tile);
-    const float *content = fade_content(head, rows, tile);
-    int finished = !more && !head->unpacked;
-    if (!finished) finish = NULL;
-    if (key_table != NULL) {
-        finished &= score_with_table(head, tile, content, key_table, finish);
-    } else {
-        const locus_band all = {0, tile->rows, tile->columns, tile->delta_00};
-        if (places) make_places(head, rows, tile);
-        score_band(head, tile, &all, content, places ? w->places : bias_slice(head, tile),
-                   places ? head->geometry->stride : -1, finish);
+    locus_strip by_keys = {0};
+    if (query_table != NULL) by_keys = locus_products_by_keys(head, tile, query_table);
+    for (int64_t b = 0; b < locus_bands(tile); b++) {
+        const locus_band band = locus_band_at(tile, b);
+        locus_strip *strip = &head->key_strips->band[b];
+        if (key_table != NULL)
+            locus_strip_products(head, &band, w->position, key_table, w->key_table_panels,
+                                 plan->call.D, strip);
+        for (int64_t column = 0; column < tile->columns;) {
+            const locus_band block = locus_block_at(head, &band, column);
+            locus_slice plus = {NULL, 0, NULL};
+            if (key_table != NULL) plus = locus_strip_slice(head, &block, strip);
+            if (query_table != NULL) plus = locus_slice_by_keys(head, &block, &by_keys, plus);
+            if (head->unpacked)
+                score_few(head, tile, &block, content, plus);
+            else
+                score_block(head, tile, &block, content, plus, finish);
+            column += block.columns;
+        }
     }
-    if (query_table != NULL) locus_add_by_keys(head, tile, query_table, w->score);
+}
+
+int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locus_tile *tile,
+                      const locus_finish *finish)
+{
+    const locus_worker *w = head->worker;
+    const int places = locus_present(&head->in->pos_q);
+    const int more = locus_present(&head->in->bias_dense) || hides_some(head, tile);
+    const int finished = !more && !head->unpacked;
+    const float *content = fade_content(head, rows, tile);
+    if (!finished) finish = NULL;
+    if (head->plan->index != NULL) {
+        score_with_tables(head, tile, content, finish);
+    } else {
+        const locus_band all = locus_whole_band(tile);
+        locus_slice plus = {bias_slice(head, tile), -1, NULL};
+        if (places) {
+            make_places(head, rows, tile);
+            plus = (locus_slice){w->places, head->geometry->stride, NULL};
+        }
+        if (head->unpacked)
+            score_few(head, tile, &all, content, plus);
+        else
+            score_block(head, tile, &all, content, plus, finish);
+    }
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile);
     if (hides_some(head, tile)) hide_masked(head, tile);
     return finished;

@@ -51,10 +51,12 @@ typedef struct locus_worker {
     float *lse, *factor, *delta; /* [rows] P = e^(s - lse) factor; delta = dout . out */
     /* of the tile */
     float *score, *grad, *dropped; /* [rows][keys]                                   */
-    float *places;                 /* [rows][keys] the position part of TUPE         */
-    float *strips[4];              /* see relative.h: reads and folds of two tables       */
-    float *key_strip;              /* [keys][..] products with, or folds to, a key-side table */
-    float *flipped;                /* [LOCUS_LANES][rows] a few columns of a tile             */
+    float *places;    /* [rows][keys] the position part of TUPE; [band][keys] of other tables */
+    float *expanded;  /* [band][distances] a strip by distance, see relative.h                */
+    float *shift;     /* [band] where all of a strip is one entry                             */
+    float *strips[4]; /* see relative.h: reads and folds of two tables       */
+    float *key_strip; /* [keys][..] products with, or folds to, a key-side table */
+    float *flipped;   /* [LOCUS_LANES][rows] a few columns of a tile             */
     float *key_table_panels, *query_table_panels; /* packed tables; NULL: packed as they roll */
     float *entry_panels; /* MOST_KEYS packed table rows                    */
     uint8_t *key_table_bad, *query_table_bad, *value_table_bad; /* [row_count]       */

@@ -23,6 +23,7 @@ LOCUS_INLINE void store_some(float *p, vf x, int64_t tail)
 typedef struct finish {
     const float *plus;
     int64_t plus_row;
+    const float *shift;
     float *greatest;
     const float *top, *factor;
     const float *weight, *delta;
@@ -31,6 +32,7 @@ typedef struct finish {
 LOCUS_INLINE finish finish_at(finish f, int64_t row, int64_t column, int64_t c_row)
 {
     if (f.plus != NULL) f.plus += row * f.plus_row + column;
+    if (f.shift != NULL) f.shift += row;
     if (f.greatest != NULL) f.greatest += row * LOCUS_LANES;
     if (f.top != NULL) f.top += row;
     if (f.factor != NULL) f.factor += row;
@@ -43,14 +45,19 @@ LOCUS_INLINE finish finish_at(finish f, int64_t row, int64_t column, int64_t c_r
 LOCUS_INLINE void finish_sums(float *C, vf *sum, int64_t c_row, finish f, const int i, int64_t tail,
                               const int vectors)
 {
+    const vf shift = v_set1(f.shift != NULL ? f.shift[i] : 0.0f);
     const vf top = v_set1(f.top != NULL ? -reference(f.top[i]) : 0.0f);
     const vf factor = v_set1(f.factor != NULL ? f.factor[i] : 1.0f);
     const vf delta = v_set1(f.delta != NULL ? -f.delta[i] : 0.0f);
     float *most = f.greatest != NULL ? f.greatest + i * LOCUS_LANES : NULL;
     vf greatest = most != NULL && tail == 0 ? v_load(most) : v_set1(0.0f);
     for (int v = 0; v < vectors; v++) {
-        if (f.plus != NULL)
-            sum[v] = v_add(sum[v], load_some(f.plus + i * f.plus_row + v * VL, tail));
+        vf more = shift;
+        if (f.plus != NULL) {
+            more = load_some(f.plus + i * f.plus_row + v * VL, tail);
+            if (f.shift != NULL) more = v_add(more, shift);
+        }
+        if (f.plus != NULL || f.shift != NULL) sum[v] = v_add(sum[v], more);
         if (f.top != NULL) sum[v] = weight_again(sum[v], top, factor);
         if (f.weight != NULL)
             sum[v] = score_grad(load_some(f.weight + i * c_row + v * VL, tail), sum[v], delta);
@@ -160,8 +167,8 @@ static LOCUS_GEMM(gemm)
 /* A panel is the transpose of LOCUS_PANEL rows: [width][LOCUS_PANEL]. */
 LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f)
 {
-    for (int64_t i = 0; f.greatest != NULL && i < t->rows * LOCUS_LANES; i++)
-        f.greatest[i] = -INFINITY;
+    const int64_t kept = f.greatest != NULL && !t->greatest_so_far ? t->rows * LOCUS_LANES : 0;
+    for (int64_t i = 0; i < kept; i += VL) v_store(f.greatest + i, v_set1(-INFINITY));
     const int64_t bands = t->rows / GEMM_ROWS * ((t->columns + LOCUS_PANEL - 1) / LOCUS_PANEL);
     fetch ahead[2] = {fetch_begin(t->ahead[0], bands), fetch_begin(t->ahead[1], bands)};
     for (int64_t c = 0; c < t->columns; c += LOCUS_PANEL) {
@@ -171,33 +178,60 @@ LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f)
     }
 }
 
+/* Of each panel, the bands of rows that want some of it; whole vectors of columns. */
+LOCUS_INLINE void wanted_products(const locus_product_tile *t)
+{
+    const finish none = {0};
+    for (int64_t c = 0; c < t->columns; c += LOCUS_PANEL) {
+        const int64_t count = t->columns - c < LOCUS_PANEL ? t->columns - c : LOCUS_PANEL;
+        const float *panel = t->panels + locus_panel_at(c, t->inner);
+        for (int64_t i = 0; i < t->rows; i += GEMM_ROWS) {
+            const int64_t rows = t->rows - i < GEMM_ROWS ? t->rows - i : GEMM_ROWS;
+            const int64_t low = t->from[i] > c ? (t->from[i] - c) / VL * VL : 0;
+            const int64_t end = (t->to[i + rows - 1] - c + VL - 1) / VL * VL;
+            const int64_t high = end < count ? end : count;
+            if (low < high)
+                all_bands(t->c + i * t->c_row + c + low, t->c_row, t->a + i * t->a_row, t->a_row, 1,
+                          panel + low, LOCUS_PANEL, rows, t->inner, high - low, 0, none, NULL);
+        }
+    }
+}
+
 /* Each way is a function of its own: compiled without the others' tests, and small enough that
  * the compiler keeps its pointers in registers. */
+#define PLUS .plus = t->plus, .plus_row = t->plus_row
+#define SHIFT .shift = t->shift
 #define PRODUCT_WAY(name, ...)                                                                     \
     static LOCUS_NOINLINE LOCUS_PRODUCT(name) { panel_products(t, (finish){__VA_ARGS__}); }
-#define PLUS .plus = t->plus, .plus_row = t->plus_row
-PRODUCT_WAY(product_sum, 0)
-PRODUCT_WAY(product_sum_plus, PLUS)
-PRODUCT_WAY(product_greatest, .greatest = t->greatest)
-PRODUCT_WAY(product_greatest_plus, PLUS, .greatest = t->greatest)
-PRODUCT_WAY(product_weight, .top = t->top, .factor = t->factor)
-PRODUCT_WAY(product_weight_plus, PLUS, .top = t->top, .factor = t->factor)
-PRODUCT_WAY(product_grad, .weight = t->weight, .delta = t->delta)
-PRODUCT_WAY(product_grad_plus, PLUS, .weight = t->weight, .delta = t->delta)
-#undef PLUS
+#define PRODUCT_WAYS(name, ...)                                                                    \
+    PRODUCT_WAY(name, __VA_ARGS__)                                                                 \
+    PRODUCT_WAY(name##_plus, PLUS, __VA_ARGS__)                                                    \
+    PRODUCT_WAY(name##_shift, SHIFT, __VA_ARGS__)                                                  \
+    PRODUCT_WAY(name##_both, PLUS, SHIFT, __VA_ARGS__)                                             \
+    static const locus_product_fn name##_ways[4] = {name, name##_plus, name##_shift, name##_both};
+PRODUCT_WAYS(product_sum, .greatest = NULL)
+PRODUCT_WAYS(product_greatest, .greatest = t->greatest)
+PRODUCT_WAYS(product_weight, .top = t->top, .factor = t->factor)
+PRODUCT_WAYS(product_grad, .weight = t->weight, .delta = t->delta)
+#undef PRODUCT_WAYS
 #undef PRODUCT_WAY
+#undef SHIFT
+#undef PLUS
+static LOCUS_NOINLINE LOCUS_PRODUCT(product_wanted) { wanted_products(t); }
 
 static LOCUS_PRODUCT(product)
 {
-    const int plus = t->plus != NULL;
+    const int added = (t->plus != NULL) + 2 * (t->shift != NULL);
     if (t->greatest != NULL)
-        (plus ? product_greatest_plus : product_greatest)(t);
+        product_greatest_ways[added](t);
     else if (t->top != NULL)
-        (plus ? product_weight_plus : product_weight)(t);
+        product_weight_ways[added](t);
     else if (t->weight != NULL)
-        (plus ? product_grad_plus : product_grad)(t);
+        product_grad_ways[added](t);
+    else if (t->from != NULL)
+        product_wanted(t);
     else
-        (plus ? product_sum_plus : product_sum)(t);
+        product_sum_ways[added](t);
 }
 
 /* Four right rows against one left row at a time. */

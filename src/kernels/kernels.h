@@ -48,7 +48,7 @@ typedef struct locus_ahead {
     int64_t row, width, count;
 } locus_ahead;
 
-/* s = sum_j A[i][j] row_c[j] + plus[i][c] for i < rows, j < inner, c < columns, where row_c
+/* s = sum_j A[i][j] row_c[j] + (plus[i][c] + shift[i]) for i < rows, j < inner, c < columns, where row_c
  * are the rows packed in `panels`. At most one of greatest, top and weight is not NULL:
  *     none       C = s
  *     greatest   C = s, and `greatest` receives LOCUS_LANES numbers per row, the greatest of
@@ -65,9 +65,14 @@ typedef struct locus_product_tile {
     int64_t rows, inner, columns;
     const float *plus; /* at plus[i * plus_row + c], plus_row of any sign; NULL: nothing */
     int64_t plus_row;
+    const float *shift; /* NULL: nothing */
     float *greatest;
+    int greatest_so_far; /* 1: `greatest` holds what the columns before these gave */
     const float *top, *factor;
     const float *weight, *delta;
+    /* Of row i the columns from[i] .. to[i] - 1 alone are wanted, both ascending with i; the
+     * others hold anything. NULL: all. For plain sums, nothing added. */
+    const int32_t *from, *to;
     locus_ahead ahead[2];
 } locus_product_tile;
 #define LOCUS_PRODUCT(name) void name(const locus_product_tile *t)
@@ -177,20 +182,30 @@ typedef struct locus_dropout {
               const locus_dropout *rule)
 typedef LOCUS_DROP((*locus_drop_fn));
 
-/* y[c] += table[index[c] - first] for c < columns. index ascends in steps of 0 or 1. */
-#define LOCUS_LOOKUP(name)                                                                         \
-    void name(float *y, const float *table, int32_t first, const int32_t *index, int64_t columns)
-typedef LOCUS_LOOKUP((*locus_lookup_fn));
-
-/* S[i][j] += table[j][index[j - i] - first] for i < rows, j < columns: the table belongs to
- * the columns. S has row stride `stride`, the table table_row; index is readable
- * LOCUS_LANES beyond both ends and ascends in steps of 0 or 1. */
-#define LOCUS_LOOKUP_COLUMNS(name)                                                                 \
-    void name(float *S, int64_t stride, const float *table, int64_t table_row, int32_t first,      \
+/* Y[i][c] = X[i][index[c] - first] for i < rows, c < columns. index ascends in steps of 0 or 1
+ * and is readable LOCUS_LANES beyond its end, as are the rows of X; Y has as much room behind its
+ * last column. */
+#define LOCUS_EXPAND(name)                                                                         \
+    void name(float *Y, int64_t y_row, const float *X, int64_t x_row, int32_t first,               \
               const int32_t *index, int64_t rows, int64_t columns)
-typedef LOCUS_LOOKUP_COLUMNS((*locus_lookup_columns_fn));
+typedef LOCUS_EXPAND((*locus_expand_fn));
 
-/* table[index[c] - first] += x[c], the transpose of lookup. */
+/* T[i][j] = plus[i][j] + factor table[j][index[j - i] - first] for i < rows, j < columns: the
+ * table belongs to the columns. Rows of T are t_row apart; plus as in a product. index is
+ * readable LOCUS_LANES beyond both ends and ascends in steps of 0 or 1; so far are the tables. */
+typedef struct locus_column_table {
+    const float *data; /* table[j] at data + j row */
+    int64_t row;
+    int32_t first;
+    const int32_t *index;
+    float factor;
+} locus_column_table;
+#define LOCUS_READ_COLUMNS(name)                                                                   \
+    void name(float *T, int64_t t_row, const locus_column_table *table, const float *plus,         \
+              int64_t plus_row, int64_t rows, int64_t columns)
+typedef LOCUS_READ_COLUMNS((*locus_read_columns_fn));
+
+/* table[index[c] - first] += x[c], the transpose of expand. */
 #define LOCUS_FOLD(name)                                                                           \
     void name(float *table, int32_t first, const int32_t *index, const float *x, int64_t columns)
 typedef LOCUS_FOLD((*locus_fold_fn));
@@ -229,8 +244,8 @@ typedef struct locus_kernels {
     locus_softmax_again_fn softmax_again;
     locus_softmax_grad_fn softmax_grad;
     locus_drop_fn drop;
-    locus_lookup_fn lookup;
-    locus_lookup_columns_fn lookup_columns;
+    locus_expand_fn expand;
+    locus_read_columns_fn read_columns;
     locus_fold_fn fold;
     locus_turn_fn turn;
     locus_add_fn add;

@@ -146,12 +146,60 @@ static void check_finishes(const locus_kernels *k, locus_product_tile *tile)
             CHECK(C[at] == before[at], "a finish wrote outside at %d", (int)at);
 }
 
+/* Columns in two calls: the same bits, and one greatest of both. C and `whole` hold those of one
+ * call. */
+static void check_two_calls(const locus_kernels *k, locus_product_tile tile, const float *whole)
+{
+    static float want[ROOM];
+    const float *panels = tile.panels, *plus = tile.plus;
+    const int64_t columns = tile.columns;
+    if (columns <= LOCUS_PANEL) return;
+    memcpy(want, C, sizeof want);
+    for (int part = 0; part < 2; part++) {
+        const int64_t first = part * LOCUS_PANEL;
+        tile.c = C + first;
+        tile.panels = panels + locus_panel_at(first, tile.inner);
+        tile.columns = part == 0 ? LOCUS_PANEL : columns - LOCUS_PANEL;
+        tile.plus = plus != NULL ? plus + first : NULL;
+        tile.greatest_so_far = part;
+        k->product(&tile);
+    }
+    CHECK(!memcmp(C, want, sizeof want), "products in two calls differ");
+    for (int64_t at = 0; tile.greatest != NULL && at < tile.rows * LOCUS_LANES; at++)
+        CHECK(tile.greatest[at] == whole[at], "greatest of two calls differs at %d", (int)at);
+}
+
+/* Where only some columns are wanted, they have the bits of all. C holds those. */
+static void check_wanted(const locus_kernels *k, locus_product_tile tile)
+{
+    static float want[ROOM];
+    int32_t from[16], to[16];
+    for (int64_t i = 0; i < tile.rows; i++) {
+        from[i] = (int32_t)(i * tile.columns / 20 - 3); /* columns before the first: none */
+        to[i] = (int32_t)(from[i] + tile.columns / 3 + i / 2);
+    }
+    memcpy(want, C, sizeof want);
+    memcpy(C, before, sizeof C);
+    tile.from = from;
+    tile.to = to;
+    k->product(&tile);
+    for (int64_t at = 0; at < (tile.rows + 1) * tile.c_row; at++) {
+        const int64_t i = at / tile.c_row, c = at % tile.c_row;
+        if (i >= tile.rows || c >= tile.columns)
+            CHECK(C[at] == before[at], "wanted columns: wrote outside at %d", (int)at);
+        else if (c >= from[i] && c < to[i])
+            CHECK(C[at] == want[at], "wanted column %d of row %d differs", (int)c, (int)i);
+    }
+    memcpy(C, want, sizeof want);
+}
+
 static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, int64_t columns,
                           int64_t plus_row)
 {
     static float panels[ROOM], greatest[16 * LOCUS_LANES];
     const int64_t c_row = columns + 3, b_row = inner + 1, a_row = inner + 2;
     const float *plus = plus_row != 0 ? before + 4096 : NULL;
+    const float *shift = (rows + inner) % 2 ? before + 8000 : NULL;
     memcpy(C, before, sizeof C);
     k->pack(panels, B, b_row, columns, inner);
     locus_product_tile tile = {.c = C,
@@ -164,6 +212,7 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
                                .columns = columns,
                                .plus = plus,
                                .plus_row = plus_row,
+                               .shift = shift,
                                .greatest = columns % 2 ? greatest : NULL};
     k->product(&tile);
     double worst = 0.0;
@@ -174,7 +223,9 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
             touched |= memcmp(&C[at], &before[at], sizeof C[at]) != 0;
             continue;
         }
-        double want = plus != NULL ? (double)plus[i * plus_row + c] : 0.0, size = fabs(want);
+        const double first = plus != NULL ? (double)plus[i * plus_row + c] : 0.0;
+        const double second = shift != NULL ? (double)shift[i] : 0.0;
+        double want = first + second, size = fabs(first) + fabs(second);
         for (int64_t j = 0; j < inner; j++) {
             const double term = (double)A[i * a_row + j] * (double)B[c * b_row + j];
             want += term;
@@ -188,7 +239,7 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
     static float other[ROOM];
     memcpy(other, before, sizeof other);
     k->dots(other, c_row, A, a_row, B, b_row, rows, inner, columns, plus, plus_row);
-    for (int64_t at = 0; at < (rows + 1) * c_row; at++)
+    for (int64_t at = 0; shift == NULL && at < (rows + 1) * c_row; at++)
         CHECK(fabsf(other[at] - C[at]) <= 1e-4f, "dots differ from the product at %d", (int)at);
     for (int64_t i = 0; columns % 2 && i < rows; i++) {
         float found = -INFINITY, want = -INFINITY;
@@ -197,7 +248,11 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
         CHECK(found == want, "greatest of row %d: %g, expected %g", (int)i, (double)found,
               (double)want);
     }
+    float whole[16 * LOCUS_LANES];
+    memcpy(whole, greatest, sizeof whole);
+    check_two_calls(k, tile, whole);
     tile.greatest = NULL;
+    if (plus == NULL && shift == NULL) check_wanted(k, tile);
     check_finishes(k, &tile);
 }
 
@@ -504,29 +559,34 @@ static void test_lookup(const locus_kernels *k)
             const int at = n % 11;
             double want[MOST] = {0};
             memcpy(C, before, sizeof C);
-            k->lookup(C, A, FIRST, index + at, n);
             k->fold(C + 2048, FIRST, index + at, B, n);
             for (int c = 0; c < n; c++) want[index[at + c] - FIRST] += (double)B[c];
-            for (int c = 0; c < MOST; c++) {
-                const float plain = c < n ? before[c] + A[index[at + c] - FIRST] : before[c];
-                CHECK(C[c] == plain, "lookup of %d at %d", n, c);
+            for (int c = 0; c < MOST; c++)
                 CHECK(fabs((double)C[2048 + c] - (double)before[2048 + c] - want[c]) < 1e-4,
                       "fold of %d at %d", n, c);
-            }
+            k->expand(C, MOST + LOCUS_LANES, A, MOST + 3, FIRST, index + at, 3, n);
+            for (int i = 0; i < 3; i++)
+                for (int c = 0; c < n; c++)
+                    CHECK(C[i * (MOST + LOCUS_LANES) + c] ==
+                              A[i * (MOST + 3) + index[at + c] - FIRST],
+                          "expand of %d at %d, %d", n, i, c);
         }
         for (int rows = 0; rows <= SIDE; rows += 5)
             for (int columns = 0; columns <= SIDE; columns += 3) {
                 const int32_t *origin = index + SIDE + LOCUS_LANES;
                 int right = 1;
+                const locus_column_table table = {A, MOST, FIRST, origin, 0.3f};
+                const float *plus = rows % 2 ? B : NULL;
                 memcpy(C, before, sizeof C);
-                k->lookup_columns(C, SIDE, A, MOST, FIRST, origin, rows, columns);
+                k->read_columns(C, SIDE, &table, plus, SIDE + 1, rows, columns);
                 for (int i = 0; i < SIDE; i++)
                     for (int j = 0; j < SIDE; j++) {
-                        const float more =
-                            i < rows && j < columns ? A[j * MOST + origin[j - i] - FIRST] : 0.0f;
-                        right &= C[i * SIDE + j] == before[i * SIDE + j] + more;
+                        const float more = table.factor * A[j * MOST + origin[j - i] - FIRST];
+                        const float old = plus != NULL ? plus[i * (SIDE + 1) + j] : 0.0f;
+                        right &= C[i * SIDE + j] ==
+                                 (i < rows && j < columns ? old + more : before[i * SIDE + j]);
                     }
-                CHECK(right, "lookup_columns of %d x %d", rows, columns);
+                CHECK(right, "read_columns of %d x %d", rows, columns);
             }
     }
 }

@@ -101,13 +101,13 @@ static inline void v_transpose(vf r[VL])
     for (int i = 0; i < VL; i++) r[i] = t[i];
 }
 
-/* Lane k is table[index[k] - index[0]], where the last index is `rise` < VL above the first
- * and table is readable so far. */
-static inline vf v_permute(const float *table, const int32_t *index, int32_t rise)
+/* Lane k is table[index[k] - index[0]], where the last index is less than VL above the first;
+ * VL floats of the table are readable. */
+static inline vf v_permute(const float *table, const int32_t *index)
 {
     const __m256i place = _mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)(const void *)index),
                                            _mm256_set1_epi32(index[0]));
-    return _mm256_permutevar8x32_ps(v_loadn(table, rise + 1), place);
+    return _mm256_permutevar8x32_ps(v_load(table), place);
 }
 
 /* (p0, p0, p1, p1, ...), VL / 2 floats read. */

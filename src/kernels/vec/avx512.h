@@ -87,12 +87,12 @@ static inline void v_transpose(vf r[VL])
     }
 }
 
-/* Lane k is table[index[k] - index[0]], where the last index is `rise` < VL above the first
- * and table is readable so far. */
-static inline vf v_permute(const float *table, const int32_t *index, int32_t rise)
+/* Lane k is table[index[k] - index[0]], where the last index is less than VL above the first;
+ * VL floats of the table are readable. */
+static inline vf v_permute(const float *table, const int32_t *index)
 {
     const __m512i place = _mm512_sub_epi32(_mm512_loadu_si512(index), _mm512_set1_epi32(index[0]));
-    return _mm512_permutexvar_ps(place, v_loadn(table, rise + 1));
+    return _mm512_permutexvar_ps(place, v_load(table));
 }
 
 /* (p0, p0, p1, p1, ...), VL / 2 floats read. */

@@ -87,12 +87,11 @@ static inline void v_transpose(vf r[VL])
         }
 }
 
-/* Lane k is table[index[k] - index[0]], where the last index is `rise` < VL above the first
- * and table is readable so far. */
-static inline vf v_permute(const float *table, const int32_t *index, int32_t rise)
+/* Lane k is table[index[k] - index[0]], where the last index is less than VL above the first;
+ * VL floats of the table are readable. */
+static inline vf v_permute(const float *table, const int32_t *index)
 {
     vf x;
-    (void)rise;
     for (int k = 0; k < VL; k++) x[k] = table[index[k] - index[0]];
     return x;
 }
