@@ -98,16 +98,13 @@ locus_strip locus_key_strip(const locus_head *head, float *data)
 /* ---- products ---- */
 
 /* Move the columns from entry `first` on to the front. */
-static void roll(locus_strip *strip, int64_t first, int64_t rows)
+static void roll(const locus_kernels *kernels, locus_strip *strip, int64_t first, int64_t rows)
 {
     const int64_t kept = strip->end - first, shift = first - strip->first;
-    if (kept <= 0 || shift < 0) {
+    if (kept <= 0 || shift < 0)
         strip->end = first;
-    } else if (shift > 0) {
-        for (int64_t r = 0; r < rows; r++)
-            memmove(strip->data + r * strip->width, strip->data + r * strip->width + shift,
-                    (size_t)kept * sizeof *strip->data);
-    }
+    else if (shift > 0)
+        kernels->slide(strip->data, strip->width, rows, shift, kept);
     strip->first = first;
 }
 
@@ -177,7 +174,7 @@ void locus_strip_products(const locus_head *head, const locus_band *band, const 
 {
     const stretch s = band_stretch(head->plan, band);
     const operand o = {A + band->first * width, width, band->rows, width, table, panels};
-    roll(strip, panel_start(s.low), band->rows);
+    roll(head->plan->kernels, strip, panel_start(s.low), band->rows);
     while (strip->end <= s.high) {
         const int64_t count = next_entries(head->plan, strip, s.high);
         entry_products(head, &o, strip->data + (strip->end - strip->first), strip->width,
@@ -279,7 +276,7 @@ static void advance(const locus_head *head, const locus_band *band, locus_strip 
 {
     const int64_t done = locus_least(locus_least(first, strip->end), head->plan->row_count);
     if (done > strip->first) flush(context, head, band, strip, done - strip->first);
-    roll(strip, first, band->rows);
+    roll(head->plan->kernels, strip, first, band->rows);
     for (int64_t r = 0; end > strip->end && r < band->rows; r++)
         memset(strip->data + r * strip->width + (strip->end - first), 0,
                (size_t)(end - strip->end) * sizeof *strip->data);

@@ -101,6 +101,9 @@ LOCUS_INLINE void row_band(float *C, int64_t c_row, const float *A, int64_t a_ro
     tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner,                            \
                  start != NULL ? start + c : NULL, finish_at(f, 0, c, c_row), tail, rows, vectors)
     for (; c + GEMM_VECTORS * VL <= columns; c += GEMM_VECTORS * VL) TILE(0, GEMM_VECTORS);
+#if GEMM_VECTORS > 2
+    for (; c + 2 * VL <= columns; c += 2 * VL) TILE(0, 2);
+#endif
     for (; c + VL <= columns; c += VL) TILE(0, 1);
     if (c < columns) TILE(columns - c, 1);
 #undef TILE
@@ -125,32 +128,38 @@ LOCUS_INLINE void fetch_some(fetch *f)
     }
 }
 
-/* Bands of GEMM_ROWS rows, and one of what is left. */
+/* Of the rows that are left, how many make the next band: one or two alone would wait for their
+ * own sums, so they share with the band before. */
+LOCUS_INLINE int64_t band_rows(int64_t left)
+{
+    if (left > GEMM_ROWS + 2 || left == GEMM_ROWS) return GEMM_ROWS;
+    return left > GEMM_ROWS ? 4 : left;
+}
+
 LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_row,
                             int64_t a_column, const float *B, int64_t b_row, int64_t rows,
                             int64_t inner, int64_t columns, const int accumulate, finish f,
                             fetch *ahead)
 {
-    int64_t i = 0;
 #define BAND(count)                                                                                \
     row_band(C + i * c_row, c_row, A + i * a_row, a_row, a_column, B, b_row, inner, columns,       \
              accumulate ? C + i * c_row : NULL, finish_at(f, i, 0, c_row), count)
-    for (; i + GEMM_ROWS <= rows; i += GEMM_ROWS) {
+    for (int64_t i = 0, count; i < rows; i += count) {
+        count = band_rows(rows - i);
         if (ahead != NULL) {
             fetch_some(&ahead[0]);
             fetch_some(&ahead[1]);
         }
-        BAND(GEMM_ROWS);
-    }
-    switch (rows - i) {
-    case 1: BAND(1); break;
-    case 2: BAND(2); break;
-    case 3: BAND(3); break;
+        switch (count) {
+        case 1: BAND(1); break;
+        case 2: BAND(2); break;
+        case 3: BAND(3); break;
+        case 4: BAND(4); break;
 #if GEMM_ROWS > 4
-    case 4: BAND(4); break;
-    case 5: BAND(5); break;
+        case 5: BAND(5); break;
+        default: BAND(GEMM_ROWS); break;
 #endif
-    default: break;
+        }
     }
 #undef BAND
 }
@@ -185,8 +194,8 @@ LOCUS_INLINE void wanted_products(const locus_product_tile *t)
     for (int64_t c = 0; c < t->columns; c += LOCUS_PANEL) {
         const int64_t count = t->columns - c < LOCUS_PANEL ? t->columns - c : LOCUS_PANEL;
         const float *panel = t->panels + locus_panel_at(c, t->inner);
-        for (int64_t i = 0; i < t->rows; i += GEMM_ROWS) {
-            const int64_t rows = t->rows - i < GEMM_ROWS ? t->rows - i : GEMM_ROWS;
+        for (int64_t i = 0, rows; i < t->rows; i += rows) {
+            rows = band_rows(t->rows - i);
             const int64_t low = t->from[i] > c ? (t->from[i] - c) / VL * VL : 0;
             const int64_t end = (t->to[i + rows - 1] - c + VL - 1) / VL * VL;
             const int64_t high = end < count ? end : count;

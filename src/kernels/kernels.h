@@ -217,6 +217,11 @@ typedef LOCUS_FOLD((*locus_fold_fn));
     void name(float *row, const float *turn, int64_t pairs, int interleaved, float direction)
 typedef LOCUS_TURN((*locus_turn_fn));
 
+/* rows[r][c] = rows[r][shift + c] for r < count, c < kept. */
+#define LOCUS_SLIDE(name)                                                                          \
+    void name(float *rows, int64_t row_stride, int64_t count, int64_t shift, int64_t kept)
+typedef LOCUS_SLIDE((*locus_slide_fn));
+
 /* y[c] += x[c] for c < columns. */
 #define LOCUS_ADD(name) void name(float *y, const float *x, int64_t columns)
 typedef LOCUS_ADD((*locus_add_fn));
@@ -248,6 +253,7 @@ typedef struct locus_kernels {
     locus_read_columns_fn read_columns;
     locus_fold_fn fold;
     locus_turn_fn turn;
+    locus_slide_fn slide;
     locus_add_fn add;
     locus_add_bias_fn add_bias;
     locus_scale_fn scale;

@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations on single rows. */
 
+/* Ascending, so that what is read was not yet written. */
+static LOCUS_SLIDE(slide)
+{
+    for (int64_t r = 0; r < count; r++) {
+        float *to = rows + r * row_stride;
+        const float *from = to + shift;
+        int64_t c = 0;
+        for (; c + VL <= kept; c += VL) v_store(to + c, v_load(from + c));
+        for (; c < kept; c++) to[c] = from[c];
+    }
+}
+
 static LOCUS_ADD(add)
 {
     int64_t c = 0;

@@ -21,6 +21,7 @@ const locus_kernels KERNELS_NAME = {
     .read_columns = read_columns,
     .fold = fold,
     .turn = turn,
+    .slide = slide,
     .add = add,
     .add_bias = add_bias,
     .scale = scale,

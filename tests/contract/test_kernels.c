@@ -591,6 +591,21 @@ static void test_lookup(const locus_kernels *k)
     }
 }
 
+static void test_slide(const locus_kernels *k)
+{
+    enum { ROW = 100, ROWS = 3 };
+    if (!check_begin("kernels/%s/slide", k->isa)) return;
+    for (int shift = 0; shift <= 40; shift++)
+        for (int kept = 0; shift + kept <= ROW; kept += 3) {
+            memcpy(C, before, sizeof C);
+            k->slide(C, ROW, ROWS, shift, kept);
+            int right = 1;
+            for (int at = 0; at < (ROWS + 1) * ROW; at++)
+                right &= C[at] == before[at < ROWS * ROW && at % ROW < kept ? at + shift : at];
+            CHECK(right, "slide of %d by %d", kept, shift);
+        }
+}
+
 static void test_turn(const locus_kernels *k)
 {
     if (!check_begin("kernels/%s/turn", k->isa)) return;
@@ -704,6 +719,7 @@ int main(int argc, char **argv)
         test_softmax_grad(k);
         test_drop(k);
         test_lookup(k);
+        test_slide(k);
         test_turn(k);
         test_rows(k);
     }
