@@ -283,22 +283,41 @@ static void advance(const locus_head *head, const locus_band *band, locus_strip 
     strip->end = locus_most(strip->end, end);
 }
 
+/* Vectors of distances begin at multiples of LOCUS_LANES, wherever the rows of a tile do: the sum of
+ * a row does not depend on its tile. */
+static int64_t vector_start(int64_t z)
+{
+    return (z >= 0 ? z : z - (LOCUS_LANES - 1)) / LOCUS_LANES * LOCUS_LANES;
+}
+
 static void fold_band(const locus_head *head, const locus_band *band, const float *T,
                       locus_strip *strip, locus_flush flush, void *context)
 {
-    const stretch s = band_stretch(head->plan, band);
+    const locus_plan *plan = head->plan;
+    const stretch s = band_stretch(plan, band);
+    const int64_t stride = head->geometry->stride, z_00 = plan->call.most - band->delta_00;
     advance(head, band, strip, panel_start(s.low), panel_start(s.high) + LOCUS_PANEL, flush,
             context);
-    for (int64_t i = 0; i < band->rows; i++) {
-        float *row = strip->data + i * strip->width;
-        const float *from = T + (band->first + i) * head->geometry->stride;
-        if (head->plan->table_steps)
-            head->plan->kernels->fold(row, (int32_t)strip->first, s.origin - i, from,
-                                      band->columns);
-        else
+    const float *from = T + band->first * stride;
+    if (!plan->table_steps) {
+        for (int64_t i = 0; i < band->rows; i++)
             for (int64_t j = 0; j < band->columns; j++)
-                row[s.origin[j - i] - strip->first] += from[j];
+                strip->data[i * strip->width + s.origin[j - i] - strip->first] +=
+                    from[i * stride + j];
+        return;
     }
+    const int64_t at = vector_start(z_00 - (band->rows - 1));
+    const locus_fold_tile fold = {.y = strip->data,
+                                  .y_row = strip->width,
+                                  .first = (int32_t)strip->first,
+                                  .index = plan->index + at,
+                                  .x = from,
+                                  .x_row = stride,
+                                  .rows = band->rows,
+                                  .width = band->columns,
+                                  .start = z_00 - at,
+                                  .slope = -1};
+    plan->kernels->fold(&fold);
 }
 
 void locus_strips_fold(const locus_head *head, const locus_tile *tile, const float *T,
@@ -332,18 +351,28 @@ void locus_strips_scale(const locus_head *head, locus_strips *strips, int64_t i,
 /* Keys as rows, LOCUS_LANES of them at a time, and queries backwards, so that entries ascend:
  * flipped[k][r] = T[rows - 1 - r][j + k]. */
 static void fold_flipped(const locus_head *head, const locus_tile *tile, const float *T,
-                         const stretch *s, const locus_strip *strip)
+                         const locus_strip *strip)
 {
-    const locus_kernels *kernels = head->plan->kernels;
+    const locus_plan *plan = head->plan;
     const int64_t stride = head->geometry->stride, last = tile->rows - 1;
     const int64_t flipped_row = head->geometry->rows + LOCUS_LANES;
     float *flipped = head->worker->flipped;
     for (int64_t j = 0; j < tile->columns; j += LOCUS_LANES) {
         const int64_t count = locus_least(LOCUS_LANES, tile->columns - j);
-        kernels->transpose(flipped, flipped_row, T + last * stride + j, -stride, tile->rows, count);
-        for (int64_t k = 0; k < count; k++)
-            kernels->fold(strip->data + (j + k) * strip->width, (int32_t)strip->first,
-                          s->origin + j + k - last, flipped + k * flipped_row, tile->rows);
+        const int64_t z = plan->call.most - tile->delta_00 + j - last, at = vector_start(z);
+        const locus_fold_tile fold = {.y = strip->data + j * strip->width,
+                                      .y_row = strip->width,
+                                      .first = (int32_t)strip->first,
+                                      .index = plan->index + at,
+                                      .x = flipped,
+                                      .x_row = flipped_row,
+                                      .rows = count,
+                                      .width = tile->rows,
+                                      .start = z - at,
+                                      .slope = 1};
+        plan->kernels->transpose(flipped, flipped_row, T + last * stride + j, -stride, tile->rows,
+                                 count);
+        plan->kernels->fold(&fold);
     }
 }
 
@@ -358,7 +387,7 @@ locus_strip locus_fold_by_keys(const locus_head *head, const locus_tile *tile, c
         memset(strip.data + j * strip.width, 0,
                (size_t)(strip.end - strip.first) * sizeof *strip.data);
     if (head->plan->table_steps)
-        fold_flipped(head, tile, T, &s, &strip);
+        fold_flipped(head, tile, T, &strip);
     else
         for (int64_t i = 0; i < tile->rows; i++)
             for (int64_t j = 0; j < tile->columns; j++)

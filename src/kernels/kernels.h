@@ -205,9 +205,19 @@ typedef struct locus_column_table {
               int64_t plus_row, int64_t rows, int64_t columns)
 typedef LOCUS_READ_COLUMNS((*locus_read_columns_fn));
 
-/* table[index[c] - first] += x[c], the transpose of expand. */
-#define LOCUS_FOLD(name)                                                                           \
-    void name(float *table, int32_t first, const int32_t *index, const float *x, int64_t columns)
+/* Y[i][index[start + slope i + j] - first] += X[i][j] for i < rows, j < width: the transpose of
+ * expand. start + slope i is not negative, index is readable LOCUS_LANES beyond both ends and ascends
+ * in steps of 0 or 1, Y has room for LOCUS_LANES more entries. What goes to one entry is summed by
+ * vectors counted from index[0]. */
+typedef struct locus_fold_tile {
+    float *y;
+    int64_t y_row;
+    int32_t first;
+    const int32_t *index;
+    const float *x;
+    int64_t x_row, rows, width, start, slope;
+} locus_fold_tile;
+#define LOCUS_FOLD(name) void name(const locus_fold_tile *t)
 typedef LOCUS_FOLD((*locus_fold_fn));
 
 /* Turn the pairs of one row in place: with cosines in turn[0 .. pairs-1] and sines behind

@@ -58,21 +58,102 @@ static LOCUS_READ_COLUMNS(read_columns)
     }
 }
 
+/* The vector of row i that begins at place c of the index, 0 outside the row. */
+LOCUS_INLINE vf fold_load(const locus_fold_tile *t, int64_t i, int64_t c)
+{
+    const int64_t j = c - t->start - t->slope * i;
+    const float *x = t->x + i * t->x_row;
+    if (j >= 0 && j + VL <= t->width) return v_load(x + j);
+    if (j <= -VL || j >= t->width) return v_set1(0.0f);
+    if (j >= 0) return v_loadn(x + j, t->width - j);
+    if (j + VL <= t->width) return v_load_from(x + j, -j);
+    float few[VL] = {0};
+    for (int64_t at = 0; at < t->width; at++) few[at - j] = x[at];
+    return v_load(few);
+}
+
+/* The vectors from place c up to `end` that meet row i. */
+LOCUS_INLINE void fold_reach(const locus_fold_tile *t, int64_t i, int64_t *c, int64_t *end)
+{
+    const int64_t low = t->start + t->slope * i, high = low + t->width;
+    while (*c + VL <= low && *c < *end) *c += VL;
+    while (*end - VL >= high && *end > *c) *end -= VL;
+}
+
+/* Vectors of one entry. */
+LOCUS_INLINE void fold_far(const locus_fold_tile *t, float *to, int64_t begin, int64_t end)
+{
+    for (int64_t i = 0; i < t->rows; i++) {
+        int64_t c = begin, last = end;
+        fold_reach(t, i, &c, &last);
+        if (c == last) continue;
+        const float *x = t->x + i * t->x_row - t->start - t->slope * i;
+        vf sum = fold_load(t, i, c);
+        for (c += VL; c < last - VL; c += VL) sum = v_add(sum, v_load(x + c));
+        if (c < last) sum = v_add(sum, fold_load(t, i, c));
+        to[i * t->y_row] += v_sum(sum);
+    }
+}
+
+/* Vectors of consecutive entries. */
+LOCUS_INLINE void fold_consecutive(const locus_fold_tile *t, float *to, int64_t begin, int64_t end)
+{
+    for (int64_t i = 0; i < t->rows; i++) {
+        int64_t c = begin, last = end;
+        fold_reach(t, i, &c, &last);
+        const float *x = t->x + i * t->x_row - t->start - t->slope * i;
+        float *row = to + i * t->y_row - begin;
+        if (c < last) v_store(row + c, v_add(v_load(row + c), fold_load(t, i, c)));
+        for (c += VL; c < last - VL; c += VL)
+            v_store(row + c, v_add(v_load(row + c), v_load(x + c)));
+        if (c < last) v_store(row + c, v_add(v_load(row + c), fold_load(t, i, c)));
+    }
+}
+
+/* turn[k] takes the k-th number of every entry's run. Returns the length of the longest. */
+LOCUS_INLINE int find_runs(const int32_t *index, vplaces turn[VL])
+{
+    int32_t place[VL][VL], length[VL] = {0};
+    int longest = 0;
+    memset(place, -1, sizeof place);
+    for (int k = 0; k < VL; k++) {
+        const int32_t entry = index[k] - index[0];
+        place[length[entry]++][entry] = k;
+        if (length[entry] > longest) longest = length[entry];
+    }
+    for (int k = 0; k < longest; k++) turn[k] = v_places(place[k]);
+    return longest;
+}
+
+LOCUS_INLINE void fold_runs(const locus_fold_tile *t, float *to, int64_t c)
+{
+    vplaces turn[VL];
+    const int longest = find_runs(t->index + c, turn);
+    for (int64_t i = 0; i < t->rows; i++) {
+        float *row = to + i * t->y_row;
+        const vf x = fold_load(t, i, c);
+        vf sum = v_take(x, turn[0]);
+        for (int k = 1; k < longest; k++) sum = v_add(sum, v_take(x, turn[k]));
+        v_store(row, v_add(v_load(row), sum));
+    }
+}
+
 static LOCUS_FOLD(fold)
 {
-    int64_t c = 0;
-    for (; c + VL <= columns; c += VL) {
-        const int32_t low = index[c], rise = index[c + VL - 1] - low;
-        float *to = table + (low - first);
-        if (rise == VL - 1)
-            v_store(to, v_add(v_load(to), v_load(x + c)));
-        else if (rise == 0) { /* the whole run of this entry in one sum */
-            vf sum = v_load(x + c);
-            for (; c + 2 * VL <= columns && index[c + 2 * VL - 1] == low; c += VL)
-                sum = v_add(sum, v_load(x + c + VL));
-            *to += v_sum(sum);
+    const int64_t last = t->start + t->slope * (t->rows - 1);
+    const int64_t end = (t->slope > 0 ? last : t->start) + t->width;
+    for (int64_t c = (t->slope > 0 ? t->start : last) / VL * VL, next; t->rows > 0 && c < end;
+         c = next) {
+        const int32_t low = t->index[c], rise = t->index[c + VL - 1] - low;
+        float *to = t->y + (low - t->first);
+        next = c + VL;
+        if (rise == 0) {
+            while (next < end && t->index[next + VL - 1] == low) next += VL;
+            fold_far(t, to, c, next);
+        } else if (rise == VL - 1) {
+            while (next < end && t->index[next + VL - 1] - low == next + VL - 1 - c) next += VL;
+            fold_consecutive(t, to, c, next);
         } else
-            for (int64_t k = c; k < c + VL; k++) table[index[k] - first] += x[k];
+            fold_runs(t, to, c);
     }
-    for (; c < columns; c++) table[index[c] - first] += x[c];
 }

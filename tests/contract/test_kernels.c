@@ -548,22 +548,44 @@ static void make_index(int32_t *index, int count, int kind)
     }
 }
 
+static void check_fold(const locus_kernels *k, const int32_t *index, int width, int start,
+                       int slope)
+{
+    enum { ROWS = 5, ROW = 200, FIRST = 3 };
+    static double want[ROWS * ROW];
+    const locus_fold_tile fold = {.y = C,
+                                  .y_row = ROW,
+                                  .first = FIRST,
+                                  .index = index,
+                                  .x = B,
+                                  .x_row = width + 1,
+                                  .rows = ROWS,
+                                  .width = width,
+                                  .start = slope > 0 ? start : start + ROWS - 1,
+                                  .slope = slope};
+    memcpy(C, before, sizeof C);
+    for (int at = 0; at < ROWS * ROW; at++) want[at] = (double)before[at];
+    for (int i = 0; i < ROWS; i++)
+        for (int j = 0; j < width; j++)
+            want[i * ROW + index[fold.start + slope * i + j] - FIRST] +=
+                (double)B[i * fold.x_row + j];
+    k->fold(&fold);
+    for (int at = 0; at < ROWS * ROW; at++)
+        CHECK(fabs((double)C[at] - want[at]) < 1e-4, "fold of %d from %d by %d: entry %d", width,
+              start, slope, at);
+}
+
 static void test_lookup(const locus_kernels *k)
 {
-    enum { MOST = 150, FIRST = 3, SIDE = 40 };
+    enum { MOST = 180, FIRST = 3, SIDE = 40 };
     int32_t index[MOST];
     for (int kind = 0; kind < 4; kind++) {
         if (!check_begin("kernels/%s/lookup/%d", k->isa, kind)) continue;
         make_index(index, MOST, kind);
         for (int n = 0; n <= 100; n++) {
             const int at = n % 11;
-            double want[MOST] = {0};
+            check_fold(k, index + LOCUS_LANES, n, at, n % 2 ? 1 : -1);
             memcpy(C, before, sizeof C);
-            k->fold(C + 2048, FIRST, index + at, B, n);
-            for (int c = 0; c < n; c++) want[index[at + c] - FIRST] += (double)B[c];
-            for (int c = 0; c < MOST; c++)
-                CHECK(fabs((double)C[2048 + c] - (double)before[2048 + c] - want[c]) < 1e-4,
-                      "fold of %d at %d", n, c);
             k->expand(C, MOST + LOCUS_LANES, A, MOST + 3, FIRST, index + at, 3, n);
             for (int i = 0; i < 3; i++)
                 for (int c = 0; c < n; c++)

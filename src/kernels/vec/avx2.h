@@ -28,6 +28,12 @@ static inline void v_store(float *p, vf x) { _mm256_storeu_ps(p, x); }
 static inline vf v_loadn(const float *p, int64_t n) { return _mm256_maskload_ps(p, v_first(n)); }
 static inline void v_storen(float *p, vf x, int64_t n) { _mm256_maskstore_ps(p, v_first(n), x); }
 
+/* Without the first n lanes, which read as 0. */
+static inline vf v_load_from(const float *p, int64_t n)
+{
+    return _mm256_maskload_ps(p, _mm256_xor_si256(v_first(n), _mm256_set1_epi32(-1)));
+}
+
 static inline vf v_set1(float a) { return _mm256_set1_ps(a); }
 static inline vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
 static inline vf v_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
@@ -108,6 +114,20 @@ static inline vf v_permute(const float *table, const int32_t *index)
     const __m256i place = _mm256_sub_epi32(_mm256_loadu_si256((const __m256i *)(const void *)index),
                                            _mm256_set1_epi32(index[0]));
     return _mm256_permutevar8x32_ps(v_load(table), place);
+}
+
+/* v_take: lane k is x[places[k]], or 0 where places[k] is -1. */
+typedef struct vplaces {
+    __m256i place;
+} vplaces;
+static inline vplaces v_places(const int32_t places[VL])
+{
+    return (vplaces){_mm256_loadu_si256((const __m256i *)(const void *)places)};
+}
+static inline vf v_take(vf x, vplaces p)
+{
+    return _mm256_andnot_ps(_mm256_castsi256_ps(_mm256_srai_epi32(p.place, 31)),
+                            _mm256_permutevar8x32_ps(x, p.place));
 }
 
 /* (p0, p0, p1, p1, ...), VL / 2 floats read. */

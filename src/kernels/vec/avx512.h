@@ -24,6 +24,12 @@ static inline void v_store(float *p, vf x) { _mm512_storeu_ps(p, x); }
 static inline vf v_loadn(const float *p, int64_t n) { return _mm512_maskz_loadu_ps(v_first(n), p); }
 static inline void v_storen(float *p, vf x, int64_t n) { _mm512_mask_storeu_ps(p, v_first(n), x); }
 
+/* Without the first n lanes, which read as 0. */
+static inline vf v_load_from(const float *p, int64_t n)
+{
+    return _mm512_maskz_loadu_ps(_knot_mask16(v_first(n)), p);
+}
+
 static inline vf v_set1(float a) { return _mm512_set1_ps(a); }
 static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 static inline vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
@@ -93,6 +99,21 @@ static inline vf v_permute(const float *table, const int32_t *index)
 {
     const __m512i place = _mm512_sub_epi32(_mm512_loadu_si512(index), _mm512_set1_epi32(index[0]));
     return _mm512_permutexvar_ps(place, v_load(table));
+}
+
+/* v_take: lane k is x[places[k]], or 0 where places[k] is -1. */
+typedef struct vplaces {
+    __m512i place;
+    __mmask16 taken;
+} vplaces;
+static inline vplaces v_places(const int32_t places[VL])
+{
+    const __m512i place = _mm512_loadu_si512(places);
+    return (vplaces){place, _mm512_cmpge_epi32_mask(place, _mm512_setzero_si512())};
+}
+static inline vf v_take(vf x, vplaces p)
+{
+    return _mm512_maskz_permutexvar_ps(p.taken, p.place, x);
 }
 
 /* (p0, p0, p1, p1, ...), VL / 2 floats read. */

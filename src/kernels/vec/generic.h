@@ -30,6 +30,14 @@ static inline vf v_loadn(const float *p, int64_t n)
 }
 static inline void v_storen(float *p, vf x, int64_t n) { memcpy(p, &x, (size_t)n * sizeof *p); }
 
+/* Without the first n lanes, which read as 0. */
+static inline vf v_load_from(const float *p, int64_t n)
+{
+    vf x = {0};
+    for (int64_t k = n; k < VL; k++) x[k] = p[k];
+    return x;
+}
+
 static inline vf v_set1(float a) { return (vf){a, a, a, a}; }
 static inline vf v_add(vf a, vf b) { return a + b; }
 static inline vf v_sub(vf a, vf b) { return a - b; }
@@ -94,6 +102,23 @@ static inline vf v_permute(const float *table, const int32_t *index)
     vf x;
     for (int k = 0; k < VL; k++) x[k] = table[index[k] - index[0]];
     return x;
+}
+
+/* v_take: lane k is x[places[k]], or 0 where places[k] is -1. */
+typedef struct vplaces {
+    int32_t place[VL];
+} vplaces;
+static inline vplaces v_places(const int32_t places[VL])
+{
+    vplaces p;
+    memcpy(p.place, places, sizeof p.place);
+    return p;
+}
+static inline vf v_take(vf x, vplaces p)
+{
+    vf y;
+    for (int k = 0; k < VL; k++) y[k] = p.place[k] < 0 ? 0.0f : x[p.place[k]];
+    return y;
 }
 
 /* (p0, p0, p1, p1, ...), VL / 2 floats read. */
