@@ -11,12 +11,16 @@ from torch.nn import functional
 
 import locus.torch
 
+from . import onnx
 from .contest import Contest, Shape
-from .peers import add_flex, add_onnx
+from .distance import by_distance, skew
+from .peers import add_flex
 
 
-def _qkv(shape: Shape):
-    """Views of [B,T,H,D], as a model has them."""
+def _qkv(shape: Shape, options):
+    """Views of [B,T,H,D], as a model has them, or [B,H,T,D] as it lies."""
+    if options.layout == "heads":
+        return [torch.randn(shape.batch, shape.heads, shape.tokens, shape.width, requires_grad=True) for _ in range(3)]
     sizes = (shape.batch, shape.tokens, shape.heads, shape.width)
     return [torch.randn(sizes).transpose(1, 2).requires_grad_() for _ in range(3)]
 
@@ -42,26 +46,27 @@ def _exactly(formula, *tensors):
 
 
 def plain(shape: Shape, options) -> Contest:
-    q, k, v = _qkv(shape)
+    q, k, v = _qkv(shape, options)
     contest = Contest("plain", [q, k, v], lambda: _double(q, k, v))
     contest.runs["locus"] = lambda: locus.torch.attend(q, k, v)
     contest.runs["torch SDPA"] = lambda: _sdpa(q, k, v)
+    onnx.add_plain(contest, shape, q, k, v)
     return contest
 
 
 def dense_bias(shape: Shape, options) -> Contest:
-    q, k, v = _qkv(shape)
+    q, k, v = _qkv(shape, options)
     bias = torch.randn(1, shape.heads, shape.tokens, shape.tokens)
     contest = Contest("dense bias", [q, k, v], lambda: _double(q, k, v, bias))
     contest.runs["locus"] = lambda: locus.torch.attend(q, k, v, bias_dense=bias)
     contest.runs["torch SDPA"] = lambda: _sdpa(q, k, v, bias)
-    add_onnx(contest, q, k, v, bias)
+    onnx.add_plain(contest, shape, q, k, v, bias)
     return contest
 
 
 def learned_bias(shape: Shape, options) -> Contest:
     """A dense bias with a gradient: torch leaves its fused kernel."""
-    q, k, v = _qkv(shape)
+    q, k, v = _qkv(shape, options)
     bias = torch.randn(1, shape.heads, shape.tokens, shape.tokens, requires_grad=True)
     contest = Contest("dense bias, learned", [q, k, v, bias], lambda: _double(q, k, v, bias))
     contest.runs["locus"] = lambda: locus.torch.attend(q, k, v, bias_dense=bias)
@@ -72,7 +77,7 @@ def learned_bias(shape: Shape, options) -> Contest:
 def t5(shape: Shape, options) -> Contest:
     from transformers.models.t5.modeling_t5 import T5Attention
 
-    q, k, v = _qkv(shape)
+    q, k, v = _qkv(shape, options)
     table = torch.randn(32, shape.heads, requires_grad=True)
     index = torch.arange(shape.tokens)
     bucket = T5Attention._relative_position_bucket(index[None] - index[:, None])
@@ -80,9 +85,14 @@ def t5(shape: Shape, options) -> Contest:
     def bias():
         return table[bucket].permute(2, 0, 1)[None]
 
+    given = bias().detach().contiguous()
+
     contest = Contest("T5 table", [q, k, v, table], lambda: _double(q, k, v, bias().detach(), 1.0))
     contest.runs["locus"] = lambda: locus.torch.attend(q, k, v, scheme="t5", bias=table)
     contest.runs["torch SDPA, table gathered"] = lambda: _sdpa(q, k, v, bias(), 1.0)
+    contest.runs["torch SDPA, bias given"] = lambda: _sdpa(q, k, v, given, 1.0)
+    contest.forward_only.add("torch SDPA, bias given")  # it has no gradient of the table
+    onnx.add_plain(contest, shape, q, k, v, given, 1.0)
 
     def score(logit, b, h, m, n):
         return logit + table[bucket[m, n], h]
@@ -92,7 +102,7 @@ def t5(shape: Shape, options) -> Contest:
 
 
 def alibi(shape: Shape, options) -> Contest:
-    q, k, v = _qkv(shape)
+    q, k, v = _qkv(shape, options)
     slopes = torch.exp2(-8 * (torch.arange(shape.heads) + 1) / shape.heads)
     index = torch.arange(shape.tokens)
     bias = (-slopes[:, None, None] * (index[:, None] - index[None]).abs())[None]
@@ -125,24 +135,18 @@ def _shaw_buckets(q, k, v, rel_k, rel_v, row):
     return weights @ v + by_row @ rel_v
 
 
-def _skew(strip):
-    """[..,T,2T] by distance as [..,T,T] by key, without a copy: element (i, j) is strip (i, j - i + T-1)."""
-    tokens = strip.shape[-2]
-    return strip.flatten(-2)[..., tokens - 1 : -1].unflatten(-1, (tokens, -1))[..., :tokens]
-
-
 def _shaw_skewed(q, k, v, rel_k, rel_v, row):
-    """A row per distance, slanted into place by reshaping (the trick of Music Transformer), weights slanted back."""
-    by_distance = torch.cat([row[-1], row[0, 1:], row[0, -1:]])  # distances 1-T .. T-1, and one for the reshaping
-    scores = q @ k.transpose(-1, -2) + _skew(q @ rel_k[by_distance].T)
+    """A row per distance, slanted into place by reshaping, weights slanted back."""
+    rows = by_distance(row)
+    scores = q @ k.transpose(-1, -2) + skew(q @ rel_k[rows].T)
     weights = (scores * q.shape[-1] ** -0.5).softmax(-1)
-    strip = weights.new_zeros(*weights.shape[:-1], len(by_distance))
-    _skew(strip).copy_(weights)
-    return weights @ v + strip @ rel_v[by_distance]
+    strip = weights.new_zeros(*weights.shape[:-1], len(rows))
+    skew(strip).copy_(weights)
+    return weights @ v + strip @ rel_v[rows]
 
 
 def shaw(shape: Shape, options) -> Contest:
-    q, k, v = _qkv(shape)
+    q, k, v = _qkv(shape, options)
     rel_k, rel_v = (torch.randn(2 * SHAW_CLIP + 1, shape.width, requires_grad=True) for _ in range(2))
     tensors = [q, k, v, rel_k, rel_v]
     index = torch.arange(shape.tokens)
@@ -158,6 +162,7 @@ def shaw(shape: Shape, options) -> Contest:
         contest.runs["eager, gathered"] = lambda: _shaw_gathered(*tensors, row)
     else:
         contest.absent["eager, gathered"] = f"two arrays of {gathered / 2**20:.0f} MB and their gradients"
+    onnx.add_shaw(contest, shape, *tensors, row)
     return contest
 
 
@@ -183,10 +188,9 @@ def transformer_xl(shape: Shape, options) -> Contest:
             return wide.rel_attn_core(*[x.double() for x in (q, k, v, _for_batch(r, shape))]).permute(1, 2, 0, 3)
 
     def by_locus():
-        heads = [x.permute(1, 2, 0, 3) for x in (q, k, v)]
         table = r[:, 0].flip(0).transpose(0, 1)  # from distance 1-T up to T
         return locus.torch.attend(
-            *heads, scheme="transformer_xl", rel_k=table, u=biases[0], w=biases[1], delta_min=1 - shape.tokens
+            *_by_head(q, k, v), scheme="transformer_xl", rel_k=table, u=biases[0], w=biases[1], delta_min=1 - shape.tokens
         )
 
     contest = Contest("Transformer-XL core", [q, k, v, r, *biases], exact)
@@ -194,11 +198,27 @@ def transformer_xl(shape: Shape, options) -> Contest:
     contest.runs["transformers, rel_attn_core"] = lambda: core.rel_attn_core(q, k, v, _for_batch(r, shape)).permute(
         1, 2, 0, 3
     )
+    contest.runs["eager, skewed"] = lambda: _transformer_xl_skewed(*_by_head(q, k, v), _by_key(r), *biases)
+    onnx.add_transformer_xl(contest, shape, *_by_head(q, k, v), _by_key(r), *biases)
     return contest
 
 
 def _for_batch(r, shape: Shape):
     return r.expand(-1, shape.batch, -1, -1)
+
+
+def _by_head(*tensors):
+    return [x.permute(1, 2, 0, 3) for x in tensors]
+
+
+def _by_key(r):
+    """[H,2T,D]: distances T-1 down to 1-T, which is the order of the keys, and one more for the reshaping."""
+    return r[:, 0].roll(-1, 0).transpose(0, 1)
+
+
+def _transformer_xl_skewed(q, k, v, table, u, w):
+    scores = (q + u[:, None]) @ k.transpose(-1, -2) + skew((q + w[:, None]) @ table.transpose(-1, -2))
+    return (scores * q.shape[-1] ** -0.5).softmax(-1) @ v
 
 
 # ---- DeBERTa-v3: content to position and position to content, tables given ----
@@ -215,10 +235,18 @@ def _deberta_eager(q, k, v, rel_k, rel_q, row, row_by_key):
     return (scores + (c2p / scale + p2c / scale)).softmax(-1) @ v
 
 
+def _deberta_skewed(q, k, v, rel_k, rel_q, row, row_by_key):
+    """A row per distance on either side, slanted into place."""
+    scale = math.sqrt(3 * q.shape[-1])
+    c2p = skew(q @ rel_k[:, by_distance(row)].transpose(-1, -2))
+    p2c = skew(k @ rel_q[:, by_distance(row_by_key)].transpose(-1, -2)).transpose(-1, -2)
+    return ((q @ k.transpose(-1, -2) + c2p + p2c) / scale).softmax(-1) @ v
+
+
 def deberta(shape: Shape, options) -> Contest:
     from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 
-    q, k, v = _qkv(shape)
+    q, k, v = _qkv(shape, options)
     sizes = (2 * DEBERTA_SPAN, shape.heads, shape.width)
     rel_k, rel_q = (torch.randn(sizes).transpose(0, 1).requires_grad_() for _ in range(2))
     tensors = [q, k, v, rel_k, rel_q]
@@ -237,4 +265,6 @@ def deberta(shape: Shape, options) -> Contest:
         max_distance=DEBERTA_FAR,
     )
     contest.runs["eager, as transformers"] = lambda: _deberta_eager(*tensors, *rows)
+    contest.runs["eager, skewed"] = lambda: _deberta_skewed(*tensors, *rows)
+    onnx.add_deberta(contest, shape, *tensors, row)
     return contest
