@@ -53,7 +53,7 @@ def _options(contests) -> argparse.ArgumentParser:
     parser.add_argument("--threads", type=int, default=0, help="of torch and of Locus (what torch takes)")
     parser.add_argument("--pass", dest="which", choices=WANTED, default="both", help="forward, training or both (both)")
     parser.add_argument(
-        "--layout", choices=("tokens", "heads"), default="tokens", help="of q, k, v: (B,T,H,D) as models have it, or (B,H,T,D)"
+        "--layout", choices=("tokens", "heads"), default="tokens", help="of q, k, v: (B,T,H,D) as models have it (tokens), or (B,H,T,D)"
     )
     parser.add_argument("--keep-memory", action="store_true", help="malloc keeps what tensors free, in the peers' favour")
     parser.add_argument("--no-flex", dest="flex", action="store_false", help="without compiled FlexAttention")

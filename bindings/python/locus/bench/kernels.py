@@ -17,12 +17,21 @@ from .distance import by_distance, skew
 from .peers import add_flex
 
 
+def _leaf(tensor):
+    return tensor.detach().contiguous().requires_grad_()
+
+
 def _qkv(shape: Shape, options):
     """Views of [B,T,H,D], as a model has them, or [B,H,T,D] as it lies."""
-    if options.layout == "heads":
-        return [torch.randn(shape.batch, shape.heads, shape.tokens, shape.width, requires_grad=True) for _ in range(3)]
     sizes = (shape.batch, shape.tokens, shape.heads, shape.width)
-    return [torch.randn(sizes).transpose(1, 2).requires_grad_() for _ in range(3)]
+    views = [torch.randn(sizes).transpose(1, 2) for _ in range(3)]
+    return [_leaf(x) if options.layout == "heads" else x.requires_grad_() for x in views]
+
+
+def _per_head(rows: int, shape: Shape, options):
+    """A table for every head: a view of [R,H,D], as a projection gives it, or [H,R,D] as it lies."""
+    view = torch.randn(rows, shape.heads, shape.width).transpose(0, 1)
+    return _leaf(view) if options.layout == "heads" else view.requires_grad_()
 
 
 def _double(q, k, v, bias=None, scale=None):
@@ -170,7 +179,7 @@ def shaw(shape: Shape, options) -> Contest:
 
 
 def transformer_xl(shape: Shape, options) -> Contest:
-    """XLNet's own rel_attn_core on its own memory order: q, k, v [T,B,H,D], r [2T,1,H,D] from distance T down to 1-T."""
+    """XLNet's own rel_attn_core beside Locus. Everybody has the table in the order of his own, as a leaf."""
     from transformers import XLNetConfig
     from transformers.models.xlnet.modeling_xlnet import XLNetRelativeAttention
 
@@ -178,42 +187,28 @@ def transformer_xl(shape: Shape, options) -> Contest:
     biases = [core.r_w_bias, core.r_r_bias]
     for bias in biases:
         torch.nn.init.normal_(bias)
-    sizes = (shape.tokens, shape.batch, shape.heads, shape.width)
-    q, k, v = (torch.randn(sizes, requires_grad=True) for _ in range(3))
-    r = torch.randn(2 * shape.tokens, 1, shape.heads, shape.width, requires_grad=True)
+    q, k, v = _qkv(shape, options)
+    table = _per_head(2 * shape.tokens, shape, options)  # distances 1-T up to T
+    by_key = _leaf(table.flip(1).roll(-1, 1))  # T-1 down to 1-T, as keys ascend, and one more for the reshaping
+    r = _leaf(table.flip(1).transpose(0, 1)[:, None])  # T down to 1-T
+
+    def theirs(module, *tensors):
+        *heads, rows = tensors
+        by_token = [x.permute(2, 0, 1, 3) for x in heads]
+        return module.rel_attn_core(*by_token, rows.expand(-1, shape.batch, -1, -1)).permute(1, 2, 0, 3)
 
     def exact():
         with torch.no_grad():
-            wide = copy.deepcopy(core).double()
-            return wide.rel_attn_core(*[x.double() for x in (q, k, v, _for_batch(r, shape))]).permute(1, 2, 0, 3)
+            return theirs(copy.deepcopy(core).double(), *[x.double() for x in (q, k, v, r)])
 
-    def by_locus():
-        table = r[:, 0].flip(0).transpose(0, 1)  # from distance 1-T up to T
-        return locus.torch.attend(
-            *_by_head(q, k, v), scheme="transformer_xl", rel_k=table, u=biases[0], w=biases[1], delta_min=1 - shape.tokens
-        )
-
-    contest = Contest("Transformer-XL core", [q, k, v, r, *biases], exact)
-    contest.runs["locus"] = by_locus
-    contest.runs["transformers, rel_attn_core"] = lambda: core.rel_attn_core(q, k, v, _for_batch(r, shape)).permute(
-        1, 2, 0, 3
+    contest = Contest("Transformer-XL core", [q, k, v, table, by_key, r, *biases], exact)
+    contest.runs["locus"] = lambda: locus.torch.attend(
+        q, k, v, scheme="transformer_xl", rel_k=table, u=biases[0], w=biases[1], delta_min=1 - shape.tokens
     )
-    contest.runs["eager, skewed"] = lambda: _transformer_xl_skewed(*_by_head(q, k, v), _by_key(r), *biases)
-    onnx.add_transformer_xl(contest, shape, *_by_head(q, k, v), _by_key(r), *biases)
+    contest.runs["transformers, rel_attn_core"] = lambda: theirs(core, q, k, v, r)
+    contest.runs["eager, skewed"] = lambda: _transformer_xl_skewed(q, k, v, by_key, *biases)
+    onnx.add_transformer_xl(contest, shape, q, k, v, by_key, *biases)
     return contest
-
-
-def _for_batch(r, shape: Shape):
-    return r.expand(-1, shape.batch, -1, -1)
-
-
-def _by_head(*tensors):
-    return [x.permute(1, 2, 0, 3) for x in tensors]
-
-
-def _by_key(r):
-    """[H,2T,D]: distances T-1 down to 1-T, which is the order of the keys, and one more for the reshaping."""
-    return r[:, 0].roll(-1, 0).transpose(0, 1)
 
 
 def _transformer_xl_skewed(q, k, v, table, u, w):
@@ -247,8 +242,7 @@ def deberta(shape: Shape, options) -> Contest:
     from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 
     q, k, v = _qkv(shape, options)
-    sizes = (2 * DEBERTA_SPAN, shape.heads, shape.width)
-    rel_k, rel_q = (torch.randn(sizes).transpose(0, 1).requires_grad_() for _ in range(2))
+    rel_k, rel_q = (_per_head(2 * DEBERTA_SPAN, shape, options) for _ in range(2))
     tensors = [q, k, v, rel_k, rel_q]
     index = torch.arange(shape.tokens)
     bucket = make_log_bucket_position(index[:, None] - index[None], DEBERTA_SPAN, DEBERTA_FAR).long()
