@@ -136,6 +136,21 @@ static int agree(const float *x, const float *y, int64_t count)
     return 1;
 }
 
+/* Rows of a strip go by key in the yardstick, by distance in ours. */
+static int tables_agree(const yardstick *y, const float *theirs, const locus_tensor *ours)
+{
+    if (theirs == NULL || ours->rank == 0) return 1;
+    const int64_t heads = ours->rank == 3 ? ours->shape[0] : 1;
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t r = 0; r < y->R; r++) {
+            const int64_t at = y->rule == YARDSTICK_STRIP ? y->R - 1 - r : r;
+            if (!agree(theirs + (h * y->R + at) * y->D,
+                       (const float *)ours->data + (h * y->R + r) * y->D, y->D))
+                return 0;
+        }
+    return 1;
+}
+
 /* A yardstick that computes something else measures nothing. */
 static int peer_agrees(const bench *b, const bench_row *row)
 {
@@ -147,7 +162,10 @@ static int peer_agrees(const bench *b, const bench_row *row)
     if (row->view == BENCH_DECODE) return 1;
     if (row->direction == BENCH_FORWARD) return agree(y->out, row->results.out.data, count);
     return agree(y->dq, g->grad.q.data, count) && agree(y->dk, g->grad.k.data, count) &&
-           agree(y->dv, g->grad.v.data, count);
+           agree(y->dv, g->grad.v.data, count) &&
+           tables_agree(y, y->dtable, &row->input->grad.rel_k) &&
+           tables_agree(y, y->dquery_table, &row->input->grad.rel_q) &&
+           tables_agree(y, y->dvalue_table, &row->input->grad.rel_v);
 }
 
 /* A forward line has two at most, a backward line one. Only one thread is measured, with
