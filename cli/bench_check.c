@@ -126,8 +126,13 @@ static locus_status check_output(const bench_row *row, const sample *s, error_sc
     return LOCUS_OK;
 }
 
-static void choose_samples(const bench_group *g, sample *samples)
+/* What dropout draws goes by the place of a weight, which a slice moves; only the first query
+ * of the first head stays where it is. */
+static void choose_samples(const bench_row *row, sample *samples)
 {
+    const bench_group *g = row->input->group;
+    memset(samples, 0, SAMPLES * sizeof *samples);
+    if (row->view == BENCH_DROPOUT) return;
     const int64_t last = g->decode ? 0 : g->n - 1;
     for (int64_t i = 0; i < SAMPLES; i++)
         samples[i] = (sample){g->batch - 1, g->heads - 1, i * last / (SAMPLES - 1)};
@@ -264,7 +269,7 @@ locus_status bench_check(bench *b, bench_row *row, locus_error *error)
         row->max_err = linear_error(&b->pool, row->linear, 0);
         return LOCUS_OK;
     }
-    choose_samples(row->input->group, samples);
+    choose_samples(row, samples);
     locus_status status = bench_forward(b, row, error);
     if (status == LOCUS_OK) status = check_outputs(row, samples, &outputs, error);
     if (status == LOCUS_OK && row->direction != BENCH_FORWARD)
