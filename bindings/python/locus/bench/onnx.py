@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The contests as graphs of ONNX Runtime, an optional peer that says why where it can not run.
 
-Inputs and output are bound to memory that is there already, so nothing but the graph is timed; all optimisations are on,
-and tables that all heads share are constants, which the session packs when it starts. Forward only.
+Inputs and output are bound to memory of torch's, so nothing is copied; all optimisations are on, and tables that all heads
+share are constants, which the session packs when it starts. Forward only.
 """
 
 from __future__ import annotations
@@ -107,19 +107,22 @@ def _session(model: bytes):
 
 
 class _Run:
-    """A session on memory of ours; it is bound by address, so it is kept here."""
+    """A session on the tensors of a contest; like everybody it gives its output in new memory."""
 
-    def __init__(self, graph: Graph, result: str, out: torch.Tensor, heads: torch.Tensor):
-        self.inputs, self.heads = graph.inputs, heads
+    def __init__(self, graph: Graph, result: str, sizes: tuple):
+        self.inputs = graph.inputs  # bound by address: they have to live as long as the binding
+        self.result, self.sizes = result, sizes
         self.session = _session(_model(graph, result))
         self.binding = self.session.io_binding()
         for name, x in graph.inputs.items():
             self.binding.bind_input(name, "cpu", 0, x.numpy().dtype, list(x.shape), x.data_ptr())
-        self.binding.bind_output(result, "cpu", 0, out.numpy().dtype, list(out.shape), out.data_ptr())
+        self()
 
     def __call__(self) -> torch.Tensor:
+        out = torch.empty(self.sizes)
+        self.binding.bind_output(self.result, "cpu", 0, out.numpy().dtype, self.sizes, out.data_ptr())
         self.session.run_with_iobinding(self.binding)
-        return self.heads
+        return out
 
 
 def add_onnx(contest: Contest, label: str, shape, build, *, by_token: bool = False) -> None:
@@ -128,14 +131,13 @@ def add_onnx(contest: Contest, label: str, shape, build, *, by_token: bool = Fal
     if not version():
         contest.absent[label] = "onnxruntime or onnx is not installed (pip install locus-attention[bench])"
         return
-    if by_token:
-        out = torch.empty(shape.batch, shape.tokens, shape.hidden)
-        heads = out.unflatten(-1, (shape.heads, shape.width)).transpose(1, 2)
-    else:
-        out = heads = torch.empty(shape.batch, shape.heads, shape.tokens, shape.width)
+    by_head = (shape.batch, shape.heads, shape.tokens, shape.width)
     graph = Graph()
     try:
-        contest.runs[label] = _Run(graph, build(graph), out, heads)
+        run = _Run(graph, build(graph), (shape.batch, shape.tokens, shape.hidden) if by_token else by_head)
+        contest.runs[label] = run
+        if by_token:
+            contest.runs[label] = lambda: run().unflatten(-1, by_head[1::2]).transpose(1, 2)
         contest.forward_only.add(label)
     except Exception as error:  # whatever the runtime raises, it is the peer's reason
         contest.absent[label] = str(error).strip().splitlines()[0][:120]
