@@ -211,6 +211,10 @@ extern const double bench_output_tolerance, bench_gradient_tolerance;
 /* Sets row->max_err from sampled queries. */
 LOCUS_MUST_CHECK locus_status bench_check(bench *b, bench_row *row, locus_error *error);
 
+/* What the yardstick computed last is what we did; one that computes something else measures
+ * nothing. */
+int bench_peer_agrees(const bench *b, const bench_row *row);
+
 /* ---- bench_run.c ---- */
 
 LOCUS_MUST_CHECK locus_status bench_forward(bench *b, bench_row *row, locus_error *error);
