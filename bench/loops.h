@@ -8,6 +8,13 @@
 
 #include <stdint.h>
 
+/* Which columns form a pair, and which way it turns. */
+typedef struct bench_pairs {
+    int64_t count;
+    int interleaved; /* 1: columns 2t, 2t + 1; 0: t, t + count */
+    int back;
+} bench_pairs;
+
 typedef struct bench_loops {
     const char *isa;
     double turn_flops; /* of one turn of fma */
@@ -28,6 +35,10 @@ typedef struct bench_loops {
     void (*unsoftmax)(float *dp, const float *p, float delta, int64_t n);
     /* y[j] += x[map[j]] */
     void (*gather)(float *y, const float *x, const int32_t *map, int64_t n);
+    /* y[map[j]] += x[j] */
+    void (*scatter)(float *y, const float *x, const int32_t *map, int64_t n);
+    /* Every pair (x0, x1) to (x0 c - x1 s, x1 c + x0 s), c and s by pair; back: with -s. */
+    void (*turn)(float *y, const float *x, const float *c, const float *s, const bench_pairs *how);
 } bench_loops;
 
 /* The loops for a kernel table; NULL for a name without any. */

@@ -155,6 +155,33 @@ static void gather(float *restrict y, const float *restrict x, const int32_t *re
     for (int64_t j = 0; j < n; j++) y[j] += x[map[j]];
 }
 
+/* In order: neighbours may share a row. */
+static void scatter(float *y, const float *x, const int32_t *map, int64_t n)
+{
+    for (int64_t j = 0; j < n; j++) y[map[j]] += x[j];
+}
+
+static inline void turn_pairs(float *restrict y, const float *restrict x, const float *restrict c,
+                              const float *restrict s, int64_t count, int64_t step, int64_t gap,
+                              float sign)
+{
+    for (int64_t t = 0; t < count; t++) {
+        const float x0 = x[t * step], x1 = x[t * step + gap], sine = sign * s[t];
+        y[t * step] = x0 * c[t] - x1 * sine;
+        y[t * step + gap] = x1 * c[t] + x0 * sine;
+    }
+}
+
+/* With steps that the compiler knows it finds the vectors itself. */
+static void turn(float *y, const float *x, const float *c, const float *s, const bench_pairs *how)
+{
+    const float sign = how->back ? -1.0f : 1.0f;
+    if (how->interleaved)
+        turn_pairs(y, x, c, s, how->count, 2, 1, sign);
+    else
+        turn_pairs(y, x, c, s, how->count, 1, how->count, sign);
+}
+
 const bench_loops LOOPS_NAME = {
     .isa = LOOPS_ISA,
     .turn_flops = 4 * 2.0 * VL * LOOPS_CHAINS,
@@ -169,4 +196,6 @@ const bench_loops LOOPS_NAME = {
     .exps = exps,
     .unsoftmax = unsoftmax,
     .gather = gather,
+    .scatter = scatter,
+    .turn = turn,
 };

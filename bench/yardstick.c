@@ -9,6 +9,7 @@
 enum {
     MOST_TOKENS = 8192,     /* an n x n buffer of 256 MB      */
     MOST_WEIGHTS = 1 << 26, /* floats kept for a backward pass */
+    MOST_PAIRS = 512,       /* of columns that turn            */
 };
 
 static int is(const char *scheme, const char *name) { return strcmp(scheme, name) == 0; }
@@ -16,18 +17,19 @@ static int is(const char *scheme, const char *name) { return strcmp(scheme, name
 static const struct {
     const char *scheme;
     yardstick_rule rule;
-    int backward;
 } known[] = {
-    {"none", YARDSTICK_NO_TABLE, 1},
-    {"t5", YARDSTICK_NO_TABLE, 1},
-    {"alibi", YARDSTICK_NO_TABLE, 1},
-    {"kerple", YARDSTICK_NO_TABLE, 1},
-    {"tupe", YARDSTICK_NO_TABLE, 1},
-    {"shaw", YARDSTICK_BAND, 0},
-    {"transformer_xl", YARDSTICK_STRIP, 1},
-    {"relative_key", YARDSTICK_STRIP, 1},
-    {"relative_key_query", YARDSTICK_STRIP, 0},
-    {"deberta", YARDSTICK_MAP, 0},
+    {"none", YARDSTICK_NO_TABLE},
+    {"t5", YARDSTICK_NO_TABLE},
+    {"alibi", YARDSTICK_NO_TABLE},
+    {"kerple", YARDSTICK_NO_TABLE},
+    {"tupe", YARDSTICK_NO_TABLE},
+    {"rope", YARDSTICK_NO_TABLE},
+    {"xpos", YARDSTICK_NO_TABLE},
+    {"shaw", YARDSTICK_BAND},
+    {"transformer_xl", YARDSTICK_STRIP},
+    {"relative_key", YARDSTICK_STRIP},
+    {"relative_key_query", YARDSTICK_STRIP},
+    {"deberta", YARDSTICK_MAP},
 };
 
 /* ---- rules ---- */
@@ -98,6 +100,18 @@ static float *copied(const locus_tensor *table)
     return to;
 }
 
+static int make_map(yardstick *y, const locus_options *options)
+{
+    const int64_t count = 2 * y->T - 1;
+    y->map = calloc((size_t)count + 1, sizeof *y->map);
+    if (y->map == NULL) return 0;
+    for (int64_t i = 0; i < count; i++) y->map[i] = (int32_t)deberta_row(options, i - y->T + 1);
+    while (y->near < count && y->map[y->near] == y->map[0]) y->near++;
+    y->far = count;
+    while (y->far > y->near && y->map[y->far - 1] == y->map[count - 1]) y->far--;
+    return 1;
+}
+
 static int make_tables(yardstick *y, const locus_config *config)
 {
     const locus_tensors *in = &y->in;
@@ -110,11 +124,7 @@ static int make_tables(yardstick *y, const locus_config *config)
     if (y->key_table == NULL) return 0;
     if (is(config->scheme, "relative_key_query")) y->query_table = turned(&in->rel_k, y->D);
     if (is(config->scheme, "deberta")) y->query_table = copied(&in->rel_q);
-    if (y->rule != YARDSTICK_MAP) return 1;
-    y->map = calloc((size_t)(2 * y->T), sizeof *y->map);
-    for (int64_t i = 0; y->map != NULL && i < 2 * y->T - 1; i++)
-        y->map[i] = (int32_t)deberta_row(&config->options, i - y->T + 1);
-    return y->map != NULL;
+    return y->rule != YARDSTICK_MAP || make_map(y, &config->options);
 }
 
 static int make_bias(yardstick *y, const locus_config *config)
@@ -129,26 +139,71 @@ static int make_bias(yardstick *y, const locus_config *config)
     return y->bias != NULL;
 }
 
+/* ---- rotations ---- */
+
+/* Cosines and sines of every position and pair; q grows by the gain, k shrinks by it. */
+static void fill_turns(yardstick *y, const double *frequency, const double *log_gain)
+{
+    const int64_t pairs = y->pairs.count;
+    for (int64_t at = 0; at < y->T * pairs; at++) {
+        const double p = (double)(at / pairs), angle = p * frequency[at % pairs];
+        for (int which = 0; which < 2; which++) {
+            const double gain = exp((which == 0 ? p : -p) * log_gain[at % pairs]);
+            y->turns[2 * which][at] = (float)(gain * cos(angle));
+            y->turns[2 * which + 1][at] = (float)(gain * sin(angle));
+        }
+    }
+}
+
+static int make_turns(yardstick *y, const locus_config *config)
+{
+    double frequency[MOST_PAIRS], log_gain[MOST_PAIRS];
+    locus_error unused;
+    size_t pairs = MOST_PAIRS;
+    if (locus_call_turns(LOCUS_ATTEND, config, &y->in, &pairs, frequency, log_gain, &unused) !=
+        LOCUS_OK)
+        return 0;
+    if (pairs == 0) return 1;
+    y->pairs.count = (int64_t)pairs;
+    y->pairs.interleaved =
+        is(config->scheme, "xpos") || config->options.pairing == LOCUS_PAIRING_INTERLEAVED;
+    locus_tensor *const turned[] = {&y->in.q, &y->in.k};
+    for (int i = 0; i < 4; i++) y->turns[i] = floats(y->T * y->pairs.count);
+    for (int i = 0; i < 2; i++) {
+        y->given[i] = turned[i]->data;
+        turned[i]->data = y->turned[i] = floats(y->B * y->H * y->T * y->D);
+    }
+    if (!(y->turns[0] && y->turns[1] && y->turns[2] && y->turns[3] && y->turned[0] && y->turned[1]))
+        return 0;
+    fill_turns(y, frequency, log_gain);
+    return 1;
+}
+
+/* ---- results ---- */
+
 static int make_results(yardstick *y, int backward)
 {
     const int64_t rows = y->B * y->H * y->T;
     y->out = floats(rows * y->D);
     y->lse = floats(rows);
     if (y->out == NULL || y->lse == NULL) return 0;
-    y->has_backward = y->has_backward && backward && rows * y->T <= MOST_WEIGHTS;
+    y->has_backward = backward && rows * y->T <= MOST_WEIGHTS; /* a dense bias is a constant */
     if (!y->has_backward) return 1;
     y->weights = floats(rows * y->T);
     y->dq = floats(rows * y->D);
     y->dk = floats(rows * y->D);
     y->dv = floats(rows * y->D);
     y->dtable = floats(y->H * y->R * y->D);
+    y->dvalue_table = floats(y->R * y->D);
     y->dbias = floats(2 * y->T * y->H);
+    const int other = y->in.rel_q.rank != 0; /* than the table of the queries */
+    if (other) y->dquery_table = floats(y->H * y->R * y->D);
     y->du = floats(y->H * y->D);
     y->dw = floats(y->H * y->D);
     y->dpos_q = floats(y->in.pos_q.rank != 0 ? y->H * y->T * y->D : 0);
     y->dpos_k = floats(y->in.pos_q.rank != 0 ? y->H * y->T * y->D : 0);
-    return y->weights && y->dq && y->dk && y->dv && y->dtable && y->dbias && y->du && y->dw &&
-           y->dpos_q && y->dpos_k;
+    return y->weights && y->dq && y->dk && y->dv && y->dtable && y->dvalue_table && y->dbias &&
+           y->du && y->dw && y->dpos_q && y->dpos_k && (!other || y->dquery_table);
 }
 
 static int find_rule(yardstick *y, const char *scheme)
@@ -156,7 +211,6 @@ static int find_rule(yardstick *y, const char *scheme)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (!is(known[i].scheme, scheme)) continue;
         y->rule = known[i].rule;
-        y->has_backward = known[i].backward; /* a dense bias is a constant there */
         y->has_flash = is(scheme, "none") && y->in.bias_dense.rank == 0;
         return 1;
     }
@@ -178,7 +232,7 @@ int yardstick_new(yardstick *y, const blas *b, const bench_loops *loops, yardsti
     y->scale = (float)scale;
     const int plain = in->k.shape[1] == y->H && in->k.shape[2] == y->T && y->T <= MOST_TOKENS;
     if (plain && find_rule(y, config->scheme) && make_tables(y, config) && make_bias(y, config) &&
-        make_results(y, backward) && reserve(scratch, scratch_floats(y)))
+        make_turns(y, config) && make_results(y, backward) && reserve(scratch, scratch_floats(y)))
         return 1;
     yardstick_free(y);
     return 0;
@@ -186,9 +240,12 @@ int yardstick_new(yardstick *y, const blas *b, const bench_loops *loops, yardsti
 
 void yardstick_free(yardstick *y)
 {
-    float *const blocks[] = {y->key_table, y->query_table, y->bias, y->out,    y->lse,
-                             y->weights,   y->dq,          y->dk,   y->dv,     y->dtable,
-                             y->dbias,     y->du,          y->dw,   y->dpos_q, y->dpos_k};
+    float *const blocks[] = {y->key_table,    y->query_table, y->bias,      y->out,
+                             y->lse,          y->weights,     y->dq,        y->dk,
+                             y->dv,           y->dtable,      y->dbias,     y->dquery_table,
+                             y->dvalue_table, y->du,          y->dw,        y->dpos_q,
+                             y->dpos_k,       y->turned[0],   y->turned[1], y->turns[0],
+                             y->turns[1],     y->turns[2],    y->turns[3]};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) free(blocks[i]);
     free(y->map);
     memset(y, 0, sizeof *y);

@@ -5,7 +5,7 @@
 #include "bench/limits.h"
 #include "bench/yardstick.h"
 
-enum { TILE_ROWS = 64, TILE_KEYS = 512, BLOCK = 16 };
+enum { TILE_ROWS = 64, TILE_KEYS = 512 };
 
 const float *yardstick_head(const float *all, const yardstick *y, int64_t b, int64_t h)
 {
@@ -45,52 +45,7 @@ const float *yardstick_table(const yardstick *y, const float *table, int64_t h)
     return table + (y->shared ? 0 : h * y->R * y->D);
 }
 
-/* ---- position terms ---- */
-
-static void add_band(const yardstick *y, float *s, const float *products, int64_t i)
-{
-    const int64_t T = y->T, R = y->R;
-    const int64_t first = i - y->left > 0 ? i - y->left : 0;
-    const int64_t last = i + y->right < T - 1 ? i + y->right : T - 1;
-    y->loops->shift(s, products[0], first);
-    y->loops->add(s + first, products + first - i + y->left, last - first + 1);
-    y->loops->shift(s + last + 1, products[R - 1], T - 1 - last);
-}
-
-/* Row i of the scores, given its products with the whole table. */
-static void add_products(const yardstick *y, float *s, const float *products, int64_t i)
-{
-    const int64_t start = y->T - 1 - i; /* of key 0 */
-    if (y->rule == YARDSTICK_STRIP)
-        y->loops->add(s, products + start, y->T);
-    else if (y->rule == YARDSTICK_BAND)
-        add_band(y, s, products, i);
-    else
-        y->loops->gather(s, products, y->map + start, y->T);
-}
-
-/* s[i][j] += products[j][row(j - i)]: read along i, written along j, block by block. */
-static void add_turned_block(const yardstick *y, float *s, const float *products, int64_t i0,
-                             int64_t j0)
-{
-    const int64_t T = y->T, rows = T - i0 < BLOCK ? T - i0 : BLOCK,
-                  columns = T - j0 < BLOCK ? T - j0 : BLOCK;
-    float block[BLOCK][BLOCK];
-    for (int64_t j = 0; j < columns; j++) {
-        const float *from = products + (j0 + j) * y->R;
-        const int64_t at = j0 + j - i0 + T - 1; /* of row i0; one less per row */
-        for (int64_t i = 0; i < rows; i++)
-            block[i][j] = from[y->map != NULL ? y->map[at - i] : at - i];
-    }
-    for (int64_t i = 0; i < rows; i++)
-        for (int64_t j = 0; j < columns; j++) s[(i0 + i) * T + j0 + j] += block[i][j];
-}
-
-static void add_turned(const yardstick *y, float *s, const float *products)
-{
-    for (int64_t i = 0; i < y->T; i += BLOCK)
-        for (int64_t j = 0; j < y->T; j += BLOCK) add_turned_block(y, s, products, i, j);
-}
+/* ---- the unfused pass ---- */
 
 /* All products of one head: scores [T,T], and what is still to be added row by row. */
 static void multiply(const yardstick *y, int64_t b, int64_t h, float *s, float *key_products,
@@ -112,7 +67,7 @@ static void multiply(const yardstick *y, int64_t b, int64_t h, float *s, float *
     if (y->query_table != NULL) {
         times_turned(y, T, y->R, k, yardstick_table(y, y->query_table, h), 0.0f, key_products,
                      y->R);
-        add_turned(y, s, key_products);
+        yardstick_add_turned(y, s, key_products);
     }
     if (y->key_table != NULL)
         times_turned(y, T, y->R, position, yardstick_table(y, y->key_table, h), 0.0f, key_products,
@@ -125,7 +80,7 @@ static float finish_row(const yardstick *y, int64_t b, int64_t h, int64_t i, flo
 {
     const int64_t T = y->T;
     const locus_tensor *dense = &y->in.bias_dense;
-    if (y->key_table != NULL) add_products(y, s, products + i * y->R, i);
+    if (y->key_table != NULL) yardstick_add_row(y, s, products + i * y->R, i);
     if (y->bias != NULL) y->loops->add(s, y->bias + h * (2 * T - 1) + T - 1 - i, T);
     if (dense->rank != 0)
         y->loops->add(s,
@@ -137,18 +92,6 @@ static float finish_row(const yardstick *y, int64_t b, int64_t h, int64_t i, flo
     return y->loops->exps(s, *top, T);
 }
 
-/* Weights by table row, so that the value table needs one product. */
-static void fold_row(const yardstick *y, const float *p, float *folded, int64_t i)
-{
-    const int64_t T = y->T, R = y->R;
-    const int64_t first = i - y->left > 0 ? i - y->left : 0;
-    const int64_t last = i + y->right < T - 1 ? i + y->right : T - 1;
-    memset(folded, 0, (size_t)R * sizeof *folded);
-    memcpy(folded + first - i + y->left, p + first, (size_t)(last - first + 1) * sizeof *p);
-    folded[0] += y->loops->sum(p, first);
-    folded[R - 1] += y->loops->sum(p + last + 1, T - 1 - last);
-}
-
 static void unfused_head(yardstick *y, int64_t b, int64_t h)
 {
     const int64_t T = y->T, D = y->D, head = b * y->H + h;
@@ -156,6 +99,9 @@ static void unfused_head(yardstick *y, int64_t b, int64_t h)
     float *products = y->scratch->data + T * T, *folded = products + T * y->R;
     float *spare = folded + T * y->R, *inverse = spare + 2 * T * D;
     float *out = y->out + head * T * D, *lse = y->lse + head * T;
+    for (int which = 0; which < 2 && y->pairs.count > 0; which++)
+        yardstick_turn_head(y, which, 0, yardstick_head(y->given[which], y, b, h),
+                            y->turned[which] + head * T * D);
     multiply(y, b, h, s, products, spare);
     for (int64_t i = 0; i < T; i++) {
         float top = 0;
@@ -163,7 +109,7 @@ static void unfused_head(yardstick *y, int64_t b, int64_t h)
         lse[i] = top + logf(sum);
         inverse[i] = 1.0f / sum;
         if (y->weights != NULL) y->loops->scale(s + i * T, inverse[i], T);
-        if (y->in.rel_v.rank != 0) fold_row(y, s + i * T, folded + i * y->R, i);
+        if (y->in.rel_v.rank != 0) yardstick_fold_row(y, s + i * T, folded + i * y->R, i);
     }
     weigh(y, T, T, s, T, yardstick_head(y->in.v.data, y, b, h), 0.0f, out);
     if (y->in.rel_v.rank != 0) weigh(y, T, y->R, folded, y->R, y->in.rel_v.data, 1.0f, out);

@@ -25,9 +25,20 @@ typedef enum bench_direction {
     BENCH_WEIGHT_GRAD
 } bench_direction;
 
-/* Which keys a query sees. */
-typedef enum bench_view { BENCH_WHOLE, BENCH_CAUSAL, BENCH_PADDED, BENCH_DECODE } bench_view;
-enum { BENCH_VIEWS = 4 };
+/* Which keys a query sees, and what becomes of the weights. */
+typedef enum bench_view {
+    BENCH_WHOLE,
+    BENCH_CAUSAL,
+    BENCH_PADDED,
+    BENCH_DROPOUT,
+    BENCH_PEAKED, /* q is BENCH_PEAK times as large: most weights are all but zero */
+    BENCH_DECODE,
+    BENCH_VIEWS
+} bench_view;
+
+/* Logits spread by about 24: weights from 1 down to where floats end, so that kernels meet
+ * numbers below the normal ones. */
+enum { BENCH_PEAK = 24 };
 
 /* A scheme as it is measured: "t5", "none+dense". */
 typedef struct bench_kind {
@@ -48,6 +59,7 @@ typedef struct bench_request {
     uint32_t heads, batch, rounds;                        /* 0: chosen by shape, ...  */
     int baseline;                                         /* 1: with yardsticks       */
     int prepared;                                         /* 1: tables packed beforehand */
+    double dropout;                                       /* of BENCH_DROPOUT         */
     double seconds;                                       /* about, for all rounds    */
 } bench_request;
 
@@ -58,7 +70,7 @@ typedef struct bench_group {
     locus_problem base; /* owns q, k, v, dout                                     */
     locus_tensors in;   /* q, k, v                                                */
     locus_tensors grad; /* of q, k, v                                             */
-    locus_tensor dout, sparse_dout, key_mask;
+    locus_tensor dout, sparse_dout, key_mask, peaked_q;
     locus_results results;
     void *blocks[16];
     size_t block_count;
@@ -142,11 +154,16 @@ typedef struct bench {
 typedef struct bench_values {
     const char *schemes, *n, *d, *direction, *isas, *threads, *svg;
     uint32_t heads, batch, rounds;
-    int causal, padded, decode, prepared, linear, full, no_baseline, json, markdown;
+    double dropout;
+    int causal, padded, peaked, decode, prepared, linear, full, no_baseline, json, markdown;
 } bench_values;
 
 /* CLI_DONE, or the exit code after a complaint. */
 int bench_read_request(bench_request *request, const bench_values *values);
+
+/* 1: one thread and more are both measured; then all lines are timed on the wall, so that they
+ * can be compared. */
+int bench_compares_threads(const bench_request *request);
 
 /* ---- bench_kind.c ---- */
 
@@ -194,6 +211,10 @@ extern const double bench_output_tolerance, bench_gradient_tolerance;
 /* Sets row->max_err from sampled queries. */
 LOCUS_MUST_CHECK locus_status bench_check(bench *b, bench_row *row, locus_error *error);
 
+/* What the yardstick computed last is what we did; one that computes something else measures
+ * nothing. */
+int bench_peer_agrees(const bench *b, const bench_row *row);
+
 /* ---- bench_run.c ---- */
 
 LOCUS_MUST_CHECK locus_status bench_forward(bench *b, bench_row *row, locus_error *error);
@@ -207,6 +228,7 @@ typedef struct bench_figures {
     double ms_median, ms_min, ms_max; /* over the rounds                       */
     double gflops, percent;           /* percent of the best peak              */
     double over_plain;                /* NAN: no plain one to compare with     */
+    double speedup;                   /* over one thread, NAN: was not measured */
     const char *baseline;             /* the fastest yardstick, NULL: none     */
     double baseline_over_ours;
     size_t extra_bytes;

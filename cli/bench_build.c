@@ -18,7 +18,7 @@ const char *bench_direction_name(bench_direction direction)
 
 char *bench_row_name(char *buffer, size_t capacity, const bench_row *row)
 {
-    static const char *const views[] = {"", "+causal", "+padded", "+decode"};
+    static const char *const views[] = {"", "+causal", "+padded", "+dropout", "+peaked", "+decode"};
     snprintf(buffer, capacity, "%s%s", row->linear != NULL ? "linear" : row->input->kind->name,
              views[row->view]);
     return buffer;
@@ -73,6 +73,15 @@ static int make_key_mask(bench_group *g)
     return 1;
 }
 
+static int make_peaked(bench_group *g)
+{
+    const int64_t count = locus_tensor_elements(&g->in.q);
+    if (!take_like(g->blocks, &g->block_count, &g->peaked_q, &g->in.q)) return 0;
+    for (int64_t i = 0; i < count; i++)
+        ((float *)g->peaked_q.data)[i] = BENCH_PEAK * ((const float *)g->in.q.data)[i];
+    return 1;
+}
+
 static int share_tensors(bench_group *g)
 {
     const locus_tensors *made = &g->base.in;
@@ -110,7 +119,8 @@ static locus_status group_new(bench_group *g, const bench_request *r, uint32_t n
                                            .seed = 2017};
     const locus_status status = locus_problem_build(&g->base, &request, error);
     if (status != LOCUS_OK) return status;
-    return share_tensors(g) ? LOCUS_OK : LOCUS_ERR_MEMORY;
+    const int made = share_tensors(g) && (!r->views[BENCH_PEAKED] || make_peaked(g));
+    return made ? LOCUS_OK : LOCUS_ERR_MEMORY;
 }
 
 static void group_free(bench_group *g)
@@ -155,16 +165,18 @@ static int is_passed_over(const bench_kind *kind, const bench_group *g)
 
 /* ---- rows ---- */
 
-static void choose_view(bench_row *row)
+static void choose_view(bench_row *row, const bench_request *r)
 {
     row->config.causal = row->view == BENCH_CAUSAL;
     if (row->view == BENCH_PADDED) row->in.key_mask = row->input->group->key_mask;
+    if (row->view == BENCH_DROPOUT) row->config.dropout = r->dropout;
+    if (row->view == BENCH_PEAKED) row->in.q = row->input->group->peaked_q;
     if (row->view != BENCH_DECODE) return;
     row->config.offset_given = 1;
     row->config.query_offset = row->input->group->n - 1;
 }
 
-static locus_status row_new(bench_row *row, int prepared, locus_error *error)
+static locus_status row_new(bench_row *row, const bench_request *r, locus_error *error)
 {
     bench_input *input = row->input;
     row->allocator = counted_allocator(&row->plan_bytes);
@@ -173,14 +185,14 @@ static locus_status row_new(bench_row *row, int prepared, locus_error *error)
     row->config.threads = row->threads;
     row->config.isa = row->isa;
     row->in = input->problem.in;
-    choose_view(row);
+    choose_view(row, r);
     row->results = input->group->results;
     size_t count = 0;
     if (row->direction == BENCH_BACKWARD && /* keeps what its forward pass gave */
         !take_results(row->blocks, &count, &row->results, input->group))
         return LOCUS_ERR_MEMORY;
     locus_status status = locus_plan_new(&row->plan, &row->config, &row->in, error);
-    if (status == LOCUS_OK && prepared)
+    if (status == LOCUS_OK && r->prepared)
         status = locus_tables_new(&row->tables, row->plan, &row->in, error);
     if (status != LOCUS_OK) return status;
     const size_t forward = locus_forward_workspace(row->plan);
@@ -246,7 +258,7 @@ static locus_status build_rows_of(bench *b, bench_input *input, int view, int di
                                .isa = r->isas[i],
                                .threads = r->threads[k],
                                .shown = shown};
-            const locus_status status = row_new(row, b->request.prepared, error);
+            const locus_status status = row_new(row, r, error);
             if (status != LOCUS_OK) return status;
         }
     return LOCUS_OK;

@@ -9,6 +9,7 @@
 #include "bench.h"
 
 const double bench_output_tolerance = 5e-6, bench_gradient_tolerance = 2e-5;
+static const double peer_tolerance = 1e-4;
 
 enum { SAMPLES = 3 };
 
@@ -126,8 +127,13 @@ static locus_status check_output(const bench_row *row, const sample *s, error_sc
     return LOCUS_OK;
 }
 
-static void choose_samples(const bench_group *g, sample *samples)
+/* What dropout draws goes by the place of a weight, which a slice moves; only the first query
+ * of the first head stays where it is. */
+static void choose_samples(const bench_row *row, sample *samples)
 {
+    const bench_group *g = row->input->group;
+    memset(samples, 0, SAMPLES * sizeof *samples);
+    if (row->view == BENCH_DROPOUT) return;
     const int64_t last = g->decode ? 0 : g->n - 1;
     for (int64_t i = 0; i < SAMPLES; i++)
         samples[i] = (sample){g->batch - 1, g->heads - 1, i * last / (SAMPLES - 1)};
@@ -264,7 +270,7 @@ locus_status bench_check(bench *b, bench_row *row, locus_error *error)
         row->max_err = linear_error(&b->pool, row->linear, 0);
         return LOCUS_OK;
     }
-    choose_samples(row->input->group, samples);
+    choose_samples(row, samples);
     locus_status status = bench_forward(b, row, error);
     if (status == LOCUS_OK) status = check_outputs(row, samples, &outputs, error);
     if (status == LOCUS_OK && row->direction != BENCH_FORWARD)
@@ -273,4 +279,45 @@ locus_status bench_check(bench *b, bench_row *row, locus_error *error)
                    : row->direction == BENCH_BACKWARD ? gradients_worst
                                                       : worse(outputs, gradients_worst);
     return status;
+}
+
+/* ---- yardsticks ---- */
+
+static int agree(const float *x, const float *y, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++)
+        if (!(fabs((double)x[i] - (double)y[i]) <= peer_tolerance * fmax(1, fabs((double)y[i]))))
+            return 0;
+    return 1;
+}
+
+/* Rows of a strip go by key in the yardstick, by distance in ours. */
+static int tables_agree(const yardstick *y, const float *theirs, const locus_tensor *ours)
+{
+    if (theirs == NULL || ours->rank == 0) return 1;
+    const int64_t heads = ours->rank == 3 ? ours->shape[0] : 1;
+    for (int64_t h = 0; h < heads; h++)
+        for (int64_t r = 0; r < y->R; r++) {
+            const int64_t at = y->rule == YARDSTICK_STRIP ? y->R - 1 - r : r;
+            if (!agree(theirs + (h * y->R + at) * y->D,
+                       (const float *)ours->data + (h * y->R + r) * y->D, y->D))
+                return 0;
+        }
+    return 1;
+}
+
+int bench_peer_agrees(const bench *b, const bench_row *row)
+{
+    if (row->linear != NULL)
+        return linear_error(&b->pool, row->linear, 1) <= bench_gradient_tolerance;
+    const yardstick *y = &row->input->yardstick;
+    const bench_group *g = row->input->group;
+    const int64_t count = g->batch * g->heads * g->n * g->d;
+    if (row->view == BENCH_DECODE) return 1;
+    if (row->direction == BENCH_FORWARD) return agree(y->out, row->results.out.data, count);
+    return agree(y->dq, g->grad.q.data, count) && agree(y->dk, g->grad.k.data, count) &&
+           agree(y->dv, g->grad.v.data, count) &&
+           tables_agree(y, y->dtable, &row->input->grad.rel_k) &&
+           tables_agree(y, y->dquery_table, &row->input->grad.rel_q) &&
+           tables_agree(y, y->dvalue_table, &row->input->grad.rel_v);
 }

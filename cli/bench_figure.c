@@ -39,12 +39,39 @@ static double ratio(const bench *b, const bench_times *x, const bench_times *y)
     return median(values, count);
 }
 
+static int is_same_call(const bench_row *x, const bench_row *y)
+{
+    if ((x->linear == NULL) != (y->linear == NULL) || x->direction != y->direction ||
+        strcmp(x->isa, y->isa) != 0)
+        return 0;
+    if (x->linear == NULL) return x->input == y->input && x->view == y->view;
+    return x->linear->rows == y->linear->rows && x->linear->inputs == y->linear->inputs &&
+           x->linear->outputs == y->linear->outputs;
+}
+
+/* Time of one thread over that of `row`. */
+static double speedup(const bench *b, const bench_row *row)
+{
+    if (row->threads == 1) return NAN;
+    for (size_t i = 0; i < b->row_count; i++)
+        if (b->rows[i].threads == 1 && is_same_call(&b->rows[i], row))
+            return ratio(b, &b->rows[i].times, &row->times);
+    return NAN;
+}
+
 static double best_peak(const bench *b, const bench_row *row)
 {
     for (size_t i = 0; i < b->peak_count; i++)
         if (b->peaks[i].threads == row->threads && strcmp(b->peaks[i].loops->isa, row->isa) == 0)
             return b->peaks[i].best;
     return NAN;
+}
+
+/* Logits carry rounding errors in proportion to their size. */
+static double tolerance(const bench_row *row)
+{
+    return (row->direction == BENCH_FORWARD ? bench_output_tolerance : bench_gradient_tolerance) *
+           (row->view == BENCH_PEAKED ? BENCH_PEAK : 1);
 }
 
 void bench_figure(bench_figures *f, const bench *b, const bench_row *row)
@@ -58,6 +85,7 @@ void bench_figure(bench_figures *f, const bench *b, const bench_row *row)
     f->gflops = row->flops / (f->ms_median * 1e6);
     f->percent = 100 * f->gflops / best_peak(b, row);
     f->over_plain = row->plain != NULL ? ratio(b, &row->times, &row->plain->times) : NAN;
+    f->speedup = speedup(b, row);
     f->baseline_over_ours = NAN;
     for (size_t i = 0; i < BENCH_PEERS; i++) {
         if (row->peers[i] == NULL) continue;
@@ -67,6 +95,5 @@ void bench_figure(bench_figures *f, const bench *b, const bench_row *row)
         f->baseline_over_ours = over;
     }
     f->extra_bytes = row->plan_bytes + row->workspace_bytes;
-    f->exact = row->max_err <= (row->direction == BENCH_FORWARD ? bench_output_tolerance
-                                                                : bench_gradient_tolerance);
+    f->exact = row->max_err <= tolerance(row);
 }

@@ -44,16 +44,24 @@ static void print_notes(const bench *b)
     printf("%u %s over all lines; ms: the median of each round's fastest call, and the range\n",
            (unsigned)b->rounds, b->rounds == 1 ? "round" : "rounds");
     puts("baseline x: its time / ours, the faster one where there are two; above 1 ours is faster");
+    if (bench_compares_threads(&b->request))
+        puts("all on the wall; x 1 thread: the time of one thread / this one");
 }
 
 /* ---- cells ---- */
 
-enum { COLUMNS = 14, CELL = 48 };
+enum { COLUMNS = 15, SPEEDUP = 12, CELL = 48 };
 
 static const char *const heads[COLUMNS] = {
-    "scheme", "direction", "n",    "d",      "heads",   "isa",        "threads",
-    "ms",     "range",     "GF/s", "% peak", "x plain", "baseline x", "max err",
+    "scheme", "direction", "n",      "d",       "heads",      "isa",        "threads", "ms",
+    "range",  "GF/s",      "% peak", "x plain", "x 1 thread", "baseline x", "max err",
 };
+
+/* A column of dashes is none. */
+static int has_column(const bench *b, size_t column)
+{
+    return column != SPEEDUP || bench_compares_threads(&b->request);
+}
 
 /* The names are set left, numbers right. */
 static int is_left(size_t column) { return column < 2 || column == 5; }
@@ -94,8 +102,9 @@ static void fill_cells(char cells[COLUMNS][CELL], const bench *b, const bench_ro
     snprintf(cells[9], CELL, "%.1f", f.gflops);
     snprintf(cells[10], CELL, "%.1f", f.percent);
     ratio_cell(cells[11], f.over_plain);
-    ratio_cell(cells[12], f.baseline_over_ours);
-    snprintf(cells[13], CELL, "%.1e%s", row->max_err, f.exact ? "" : " (!)");
+    ratio_cell(cells[SPEEDUP], f.speedup);
+    ratio_cell(cells[13], f.baseline_over_ours);
+    snprintf(cells[14], CELL, "%.1e%s", row->max_err, f.exact ? "" : " (!)");
 }
 
 /* ---- text and Markdown ---- */
@@ -112,10 +121,13 @@ static void measure_widths(const bench *b, int *widths)
     }
 }
 
-static void print_line(const int *widths, const char *const *cells, const char *between)
+static void print_line(const bench *b, const int *widths, const char *const *cells,
+                       const char *between)
 {
-    for (size_t c = 0; c < COLUMNS; c++)
+    for (size_t c = 0; c < COLUMNS; c++) {
+        if (!has_column(b, c)) continue;
         printf("%s%*s", c > 0 ? between : "", is_left(c) ? -widths[c] : widths[c], cells[c]);
+    }
 }
 
 static void print_rows(const bench *b, const int *widths, int markdown)
@@ -127,7 +139,7 @@ static void print_rows(const bench *b, const int *widths, int markdown)
         fill_cells(cells, b, &b->rows[i]);
         for (size_t c = 0; c < COLUMNS; c++) pointers[c] = cells[c];
         if (markdown) printf("| ");
-        print_line(widths, pointers, markdown ? " | " : "  ");
+        print_line(b, widths, pointers, markdown ? " | " : "  ");
         puts(markdown ? " |" : "");
     }
 }
@@ -149,7 +161,7 @@ void bench_print_text(const bench *b)
     putchar('\n');
     measure_widths(b, widths);
     printf("%s", text_bold());
-    print_line(widths, heads, "  ");
+    print_line(b, widths, heads, "  ");
     printf("%s\n", text_plain());
     print_rows(b, widths, 0);
 }
@@ -162,9 +174,10 @@ void bench_print_markdown(const bench *b)
     puts("```\n");
     measure_widths(b, widths);
     printf("| ");
-    print_line(widths, heads, " | ");
+    print_line(b, widths, heads, " | ");
     puts(" |");
-    for (size_t c = 0; c < COLUMNS; c++) printf(is_left(c) ? "|---" : "|--:");
+    for (size_t c = 0; c < COLUMNS; c++)
+        if (has_column(b, c)) printf(is_left(c) ? "|---" : "|--:");
     puts("|");
     print_rows(b, widths, 1);
 }
@@ -199,11 +212,13 @@ static void json_row(json *j, const bench *b, const bench_row *row)
     json_integer(j, "n", e.n);
     json_integer(j, "d", e.d);
     if (e.outputs > 0) json_integer(j, "outputs", e.outputs);
+    json_real(j, "dropout", row->config.dropout);
     json_figure(j, "ms_median", f.ms_median);
     json_figure(j, "ms_min", f.ms_min);
     json_figure(j, "useful_gflops", f.gflops);
     json_figure(j, "pct_fma_peak", f.percent);
     json_figure(j, "time_over_plain", f.over_plain);
+    json_figure(j, "speedup", f.speedup);
     json_text(j, "baseline", f.baseline);
     json_figure(j, "baseline_over_ours", f.baseline_over_ours);
     json_figure(j, "max_err", row->max_err);

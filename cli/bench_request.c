@@ -191,6 +191,9 @@ static void set_views(bench_request *r, const bench_values *v)
     r->views[BENCH_WHOLE] = !v->decode;
     r->views[BENCH_CAUSAL] = v->causal && !v->decode;
     r->views[BENCH_PADDED] = v->padded && !v->decode;
+    r->views[BENCH_DROPOUT] = v->dropout > 0 && !v->decode;
+    r->views[BENCH_PEAKED] = v->peaked && !v->decode;
+    r->dropout = v->dropout;
     r->views[BENCH_DECODE] = v->decode;
     r->prepared = v->prepared;
     if (v->decode) r->directions[BENCH_BACKWARD] = r->directions[BENCH_TOGETHER] = 0;
@@ -213,11 +216,14 @@ static int read_sizes(bench_request *r, const bench_values *v)
 /* Requests that contradict themselves. */
 static int refuse_pairs(const bench_request *r, const bench_values *v)
 {
-    if (v->linear &&
-        (v->schemes != NULL || v->decode || v->causal || v->padded || v->heads > 0 || v->batch > 0))
+    const int variants = v->causal || v->padded || v->peaked || v->dropout > 0;
+    if (v->linear && (v->schemes != NULL || v->decode || variants || v->heads > 0 || v->batch > 0))
         return cli_complain("bench", CLI_USAGE,
                             "--linear measures no attention: it goes without --scheme, --decode, "
-                            "--causal, --padded, --heads and --batch");
+                            "--causal, --padded, --dropout, --peaked, --heads and --batch");
+    if (v->dropout >= 1)
+        return cli_complain("bench", CLI_USAGE, "--dropout: expected a number below 1, got %g",
+                            v->dropout);
     if (v->decode && !r->directions[BENCH_FORWARD])
         return cli_complain("bench", CLI_USAGE, "--decode measures the forward direction only");
     if (v->decode && r->kind_count == 1 && r->kinds[0].dense)
@@ -225,6 +231,16 @@ static int refuse_pairs(const bench_request *r, const bench_values *v)
     if (v->json && v->markdown)
         return cli_complain("bench", CLI_USAGE, "--json and --markdown exclude each other");
     return CLI_DONE;
+}
+
+int bench_compares_threads(const bench_request *r)
+{
+    int one = 0, more = 0;
+    for (size_t i = 0; i < r->thread_count; i++) {
+        one |= r->threads[i] == 1;
+        more |= r->threads[i] > 1;
+    }
+    return one && more;
 }
 
 int bench_read_request(bench_request *r, const bench_values *v)

@@ -14,7 +14,6 @@ enum { MOST_CALLS = 200, FAR_FLOATS = 1 << 24, LEAST_ROUNDS = 3 };
 static const double call_seconds = 0.12; /* of a line in a round, about        */
 static const double map_seconds = 0.05;  /* the same for linear maps, which are many */
 static const double row_seconds = 20.0;  /* a slower line sits later rounds out */
-static const double peer_tolerance = 1e-4;
 
 /* ---- progress ---- */
 
@@ -98,13 +97,14 @@ static locus_status time_call(bench *b, bench_row *row, int peer, double *second
                               locus_error *error)
 {
     locus_status status = LOCUS_OK;
+    const uint32_t clock = bench_compares_threads(&b->request) ? 2 : row->threads;
     prepare(b, row);
-    const double start = limits_clock(row->threads);
+    const double start = limits_clock(clock);
     if (peer < 0)
         status = call_row(b, row, error);
     else
         call_peer(b, row, (size_t)peer);
-    *seconds = limits_clock(row->threads) - start;
+    *seconds = limits_clock(clock) - start;
     return status;
 }
 
@@ -126,28 +126,6 @@ static locus_status calibrate(bench *b, bench_row *row, int peer, uint32_t *call
     const double fit = ceil(enough / (seconds > 1e-9 ? seconds : 1e-9));
     *calls = fit > MOST_CALLS ? MOST_CALLS : (uint32_t)fit;
     return status;
-}
-
-static int agree(const float *x, const float *y, int64_t count)
-{
-    for (int64_t i = 0; i < count; i++)
-        if (!(fabs((double)x[i] - (double)y[i]) <= peer_tolerance * fmax(1, fabs((double)y[i]))))
-            return 0;
-    return 1;
-}
-
-/* A yardstick that computes something else measures nothing. */
-static int peer_agrees(const bench *b, const bench_row *row)
-{
-    if (row->linear != NULL)
-        return linear_error(&b->pool, row->linear, 1) <= bench_gradient_tolerance;
-    const yardstick *y = &row->input->yardstick;
-    const bench_group *g = row->input->group;
-    const int64_t count = g->batch * g->heads * g->n * g->d;
-    if (row->view == BENCH_DECODE) return 1;
-    if (row->direction == BENCH_FORWARD) return agree(y->out, row->results.out.data, count);
-    return agree(y->dq, g->grad.q.data, count) && agree(y->dk, g->grad.k.data, count) &&
-           agree(y->dv, g->grad.v.data, count);
 }
 
 /* A forward line has two at most, a backward line one. Only one thread is measured, with
@@ -182,7 +160,7 @@ static locus_status warm_peers(bench *b, bench_row *row, locus_error *error)
         if (row->peers[i] == NULL) continue;
         if (row->direction == BENCH_BACKWARD) yardstick_unfused(&row->input->yardstick);
         status = calibrate(b, row, i, &row->peer_times[i].calls, error);
-        if (status != LOCUS_OK || peer_agrees(b, row)) continue;
+        if (status != LOCUS_OK || bench_peer_agrees(b, row)) continue;
         progress("", "");
         cli_complain("bench", 0, "%s for %s at n = %d differs from ours: left out", row->peers[i],
                      bench_row_name(name, sizeof name, row), (int)bench_row_extents(row).n);

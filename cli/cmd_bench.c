@@ -53,6 +53,8 @@ static const cli_example bench_examples[] = {
     {"locus bench", "every scheme, forward and backward, against the limits of this machine"},
     {"locus bench --scheme t5,shaw --n 384,777 --d 128", "some schemes at other sizes"},
     {"locus bench --scheme none --causal --padded", "what masks save"},
+    {"locus bench --scheme none --dropout 0.1 --peaked", "what dropout and large logits cost"},
+    {"locus bench --scheme none,t5 --threads 1,2", "what a second thread gives"},
     {"locus bench --decode", "one query over 16,384 keys, against reading them"},
     {"locus bench --linear", "the linear maps of a layer and their gradients, against sgemm"},
     {"locus bench --full --markdown --svg bench.svg", "everything, for a document; takes long"},
@@ -99,6 +101,15 @@ static const cli_option bench_options[] = {
      .help = "also with the second half of the keys masked",
      .kind = CLI_FLAG,
      FIELD(padded)},
+    {.name = "dropout",
+     .argument = "P",
+     .help = "also with dropout of the weights, P below 1",
+     .kind = CLI_REAL,
+     FIELD(dropout)},
+    {.name = "peaked",
+     .help = "also with large logits: most weights far below the largest",
+     .kind = CLI_FLAG,
+     FIELD(peaked)},
     {.name = "decode",
      .help = "one query over n keys (16384) that lie in memory, instead",
      .kind = CLI_FLAG,
@@ -138,10 +149,11 @@ const cli_command cmd_bench = {
         "measured, the time as a multiple of plain attention and, where OpenBLAS is installed, as "
         "a multiple of the same attention built on it (of the faster of two for plain attention). "
         "Lines are measured in rounds over all of them; a ratio is the median of the ratios within "
-        "a round. One thread is measured in processor time, more in time on the wall. The output "
+        "a round. One thread is measured in processor time, more in time on the wall; with both, "
+        "all are on the wall, and so is the speed-up over one thread. The output "
         "of sampled queries is compared with the oracle in the same run: exit code 1 where out or "
         "lse is off by more than 5e-6, or a gradient by more than 2e-5, of the largest value (or "
-        "of 1, if that is larger).",
+        "of 1, if that is larger); 24 times that with --peaked, whose logits are as many times larger.",
     .usage = "[--scheme LIST] [--n LIST] [--d LIST] [--isa LIST] [--threads LIST] [...]",
     .examples = bench_examples,
     .options = bench_options,

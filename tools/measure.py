@@ -73,6 +73,10 @@ def measured(locus):
             "--causal --padded`. \"x plain\" is the time over that of the full call.", ""]
     out += few(bench(locus, "--scheme", "none", "--causal", "--padded", "--direction", "forward")[1],
                ["scheme", "n", "ms", "% peak", "x plain"])
+    out += ["Dropout of a tenth of the weights, and logits so large that most weights are all but zero: `locus bench --scheme none "
+            "--dropout 0.1 --peaked`.", ""]
+    out += few(bench(locus, "--scheme", "none", "--dropout", "0.1", "--peaked", "--no-baseline")[1],
+               ["scheme", "direction", "n", "ms", "% peak", "x plain"])
     out += ["Decoding, one query over 16,384 keys in 12 heads that lie in memory: `locus bench --decode`. The baseline is a pure read "
             "of K and V, so 1 is the limit and 0.9 means 1.11 times the read.", ""]
     out += few(bench(locus, "--decode", "--scheme", "none,t5,alibi,rope,transformer_xl")[1], ["scheme", "n", "ms", "x plain", "baseline x"])

@@ -2,6 +2,7 @@
 """python -m locus.bench, on sizes that take no time."""
 
 import json
+import sys
 import xml.dom.minidom
 
 import pytest
@@ -64,16 +65,18 @@ def test_ratios_are_taken_within_a_round(monkeypatch):
     monkeypatch.setattr(measure, "_seconds", lambda call, enough: next(taken))
     runs = {"locus": lambda: None, "peer": lambda: None}
     peer = measure.times(Contest("ratios", [], None, runs), False, 3, 0)["peer"]
-    assert peer == {"ms_median": 3e3, "cpu_ms_median": 3e3, "ratio": 3, "cpu_ratio": 3}
+    assert (peer["ms_median"], peer["ratio"], peer["ratio_low"], peer["ratio_high"]) == (3e3, 3, 1 / 3, 3)
+    assert (peer["cpu_ms_median"], peer["cpu_ratio"], peer["cpu_ratio_low"], peer["cpu_ratio_high"]) == (3e3, 3, 1 / 8, 3)
 
 
 def test_the_summary_takes_the_fastest_peer():
     def entry(name, ratio):
-        return {"contest": "c", "tokens": 8, "pass": "forward", "contestant": name, "ratio": ratio}
+        spread = {"ratio": ratio, "ratio_low": ratio / 2, "ratio_high": ratio * 2}
+        return {"contest": "c", "tokens": 8, "pass": "forward", "contestant": name, **spread}
 
     entries = [entry("locus", 1.0), entry("slow", 3.0), entry("fast", 0.5)]
     assert [e["contestant"] for e in report.best({"entries": entries})] == ["fast"]
-    assert report._summary({"entries": entries})[2:] == ["| c | forward | 0.50 |"]
+    assert report._summary({"entries": entries})[2:] == ["| c | forward | 0.50 (0.25-1.00) fast |"]
 
 
 def test_wrong_outputs_are_not_timed(tmp_path, capsys, monkeypatch):
@@ -87,3 +90,41 @@ def test_wrong_outputs_are_not_timed(tmp_path, capsys, monkeypatch):
 def test_unknown_contests_are_named(capsys):
     assert bench.main(["--only", "plain,jazz"]) == 2
     assert "found 'jazz', expected one of plain, dense" in capsys.readouterr().err
+
+
+CORES = "plain,dense,t5,shaw,xl-core,deberta-core"
+
+
+def test_onnx_runtime_computes_the_same(tmp_path):
+    pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnx")
+    import onnxruntime
+
+    call = [*SMALL, "--only", CORES, "--batch", "2", "--pass", "forward", "--keep-memory", "-o", str(tmp_path)]
+    assert bench.main(call) == 0
+    result = json.loads((tmp_path / "bench.json").read_text())
+    entries = [e for e in result["entries"] if e["contestant"].startswith("ONNX Runtime, ")]
+    forms = {(e["contest"], e["contestant"].partition(", ")[2]) for e in entries}
+    assert forms == {
+        *((contest, form) for contest in ("plain", "dense bias", "T5 table") for form in ("MultiHeadAttention", "products")),
+        ("Shaw", "skewed"),
+        ("Transformer-XL core", "skewed"),
+        ("DeBERTa-v3 core", "looked up"),
+        ("DeBERTa-v3 core", "skewed"),
+    }
+    assert len(entries) == 2 * len(forms)  # sizes
+    assert all(e["error"] < 1e-5 and e["pass"] == "forward" for e in entries)
+    assert result["about"]["onnxruntime"] == onnxruntime.__version__
+    assert f"ONNX Runtime {onnxruntime.__version__}" in (tmp_path / "bench.md").read_text()
+
+
+def test_without_onnx_runtime_the_table_says_so(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    assert bench.main([*SMALL, "--only", "plain", "--layout", "heads", "--pass", "training", "-o", str(tmp_path)]) == 0
+    result = json.loads((tmp_path / "bench.json").read_text())
+    assert {e["contestant"] for e in result["entries"]} == {"locus", "torch SDPA"}
+    assert {e["pass"] for e in result["entries"]} == {"forward + backward"}
+    assert result["about"]["onnxruntime"] is None
+    text = (tmp_path / "bench.md").read_text()
+    assert "no ONNX Runtime" in text
+    assert "- plain, n = 16, ONNX Runtime, MultiHeadAttention: onnxruntime or onnx is not installed" in text

@@ -9,21 +9,27 @@ echo "exit $?"
 echo "exit $?"
 "$LOCUS" bench $tiny --scheme none,shaw --decode --rounds 1 --batch 2 --threads 1,2 >decode.json
 echo "exit $?"
+"$LOCUS" bench $tiny --scheme none,t5 --dropout 0.5 --peaked --threads 2,1 --rounds 1 >threads.json
+echo "exit $?"
 "$LOCUS" bench --linear --n 5,140 --d 7,70 --isa generic --no-baseline --rounds 1 --json >linear.json
 echo "exit $?"
 python3 - <<'END'
 import json
-every, some, decode = (json.load(open(n + ".json")) for n in ("all", "some", "decode"))
-keys = ["scheme", "direction", "isa", "threads", "batch", "heads", "n", "d", "ms_median", "ms_min",
-        "useful_gflops", "pct_fma_peak", "time_over_plain", "baseline", "baseline_over_ours",
+every, some, decode, threads = (json.load(open(n + ".json")) for n in ("all", "some", "decode", "threads"))
+keys = ["scheme", "direction", "isa", "threads", "batch", "heads", "n", "d", "dropout", "ms_median", "ms_min",
+        "useful_gflops", "pct_fma_peak", "time_over_plain", "speedup", "baseline", "baseline_over_ours",
         "max_err", "extra_bytes"]
-for row in every + some + decode:
+for row in every + some + decode + threads:
     assert list(row) == keys, list(row)
     assert row["isa"] == "generic" and row["d"] == 8 and row["heads"] == 2
     assert 0 < row["ms_min"] <= row["ms_median"] and row["extra_bytes"] > 0
     assert row["useful_gflops"] > 0 and row["pct_fma_peak"] > 0 and row["time_over_plain"] > 0
     assert 0 <= row["max_err"] < 2e-5
+    assert row["dropout"] == (0.5 if "+dropout" in row["scheme"] else 0)
+for row in decode + threads:
+    assert row["speedup"] is None if row["threads"] == 1 else row["speedup"] > 0
 for row in every + some:
+    assert row["speedup"] is None
     assert row["baseline"] is None and row["baseline_over_ours"] is None
 names = sorted({row["scheme"] for row in every})
 print(len(every), *names)
@@ -33,6 +39,11 @@ for row in every:
     if row["scheme"] == "none": assert row["time_over_plain"] == 1
 print(sorted({(r["scheme"], r["direction"], r["threads"], r["batch"]) for r in some}))
 print([(r["scheme"], r["direction"], r["threads"], r["batch"], r["n"], r["baseline"]) for r in decode])
+assert len(threads) == 2 * 3 * 2 * 2 * 2 # schemes, views, lengths, directions, threads
+print(sorted({r["scheme"] for r in threads}))
+pairs = {(r["scheme"], r["direction"], r["n"], r["threads"]): r for r in threads}
+for (scheme, direction, n, count), row in pairs.items():
+    if count == 2: assert abs(row["speedup"] * row["ms_median"] / pairs[scheme, direction, n, 1]["ms_median"] - 1) < 1e-3
 linear = json.load(open("linear.json"))
 assert len(linear) == 2 * 2 * 2 * 3 # rows, inputs, outputs, directions
 for row in linear:

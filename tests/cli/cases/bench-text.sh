@@ -15,5 +15,8 @@ python3 -c '
 import xml.dom.minidom
 chart = xml.dom.minidom.parse("chart.svg").documentElement
 print(chart.tagName, len(chart.getElementsByTagName("rect")))'
+"$LOCUS" bench $tiny --direction forward --dropout 0.25 --threads 1,2 >table
+echo "exit $?"
+figures <table
 try bench $tiny --svg no/such/folder/chart.svg >table
 tail -n 1 table

@@ -18,6 +18,9 @@ try bench --decode --direction backward
 try bench --decode --scheme none+dense
 try bench --json --markdown
 try bench --linear --scheme t5
+try bench --linear --dropout 0.1
+try bench --dropout 1
+try bench --dropout 0
 try bench --linear --d 16385
 try bench extra
 LOCUS_ISA=sse9 try bench

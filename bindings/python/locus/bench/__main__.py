@@ -14,6 +14,8 @@ examples:
   python -m locus.bench --only t5,deberta --sizes 512    two of them, one size
   python -m locus.bench --only models --full-models      DeBERTa-v3-base and T5-base encoders, 12 layers, patched and not
   python -m locus.bench --no-flex -o results             without the minutes that compiling FlexAttention takes
+  python -m locus.bench --only plain,t5,shaw,xl-core,deberta-core --sizes 64,128 --heads 96 --threads 1 \\
+      --pass forward --layout heads --keep-memory        attention alone against the best of PyTorch and ONNX Runtime
 
 Writes bench.json, bench.md and bench.svg. Every output is compared with double precision before it is timed. Both sides have the
 same threads. Without --only, models are measured up to 512 tokens. Exit code 1: a contestant computed something else.
@@ -21,6 +23,7 @@ same threads. Without --only, models are measured up to 512 tokens. Exit code 1:
 
 MOST_TOKENS_OF_A_QUICK_MODEL = 512
 PASSES = ("forward", "forward + backward")  # by whether it is training
+WANTED = {"forward": (False,), "training": (True,), "both": (False, True)}
 
 
 def _numbers(text: str) -> list:
@@ -48,13 +51,18 @@ def _options(contests) -> argparse.ArgumentParser:
     parser.add_argument("--layers", type=int, help="of the models (2)")
     parser.add_argument("--full-models", action="store_true", help="models with 12 layers and the whole vocabulary")
     parser.add_argument("--threads", type=int, default=0, help="of torch and of Locus (what torch takes)")
+    parser.add_argument("--pass", dest="which", choices=WANTED, default="both", help="forward, training or both (both)")
+    parser.add_argument(
+        "--layout", choices=("tokens", "heads"), default="tokens", help="of q, k, v: (B,T,H,D) as models have it (tokens), or (B,H,T,D)"
+    )
+    parser.add_argument("--keep-memory", action="store_true", help="malloc keeps what tensors free, in the peers' favour")
     parser.add_argument("--no-flex", dest="flex", action="store_false", help="without compiled FlexAttention")
     parser.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("locus-bench"), metavar="DIR")
     return parser
 
 
 def _measure(contest, tokens: int, options, result: dict) -> bool:
-    from . import measure
+    from . import measure, report
 
     errors = measure.errors(contest)
     wrong = {name: error for name, error in errors.items() if not error <= measure.TOLERANCE}
@@ -68,10 +76,10 @@ def _measure(contest, tokens: int, options, result: dict) -> bool:
     contest.exact = None  # its copies in double are large
     if "locus" not in contest.runs:
         return False
-    for training in (False, True):
+    for training in WANTED[options.which]:
         times = measure.times(contest, training, options.rounds, options.enough)
         result["timed"].append((contest, tokens, training, times, errors))
-        ratios = ", ".join(f"{name} {entry['ratio']:.2f}" for name, entry in times.items() if name != "locus")
+        ratios = ", ".join(f"{name} {report.span(entry)}" for name, entry in times.items() if name != "locus")
         print(f"  {contest.name}, {PASSES[training]}: {ratios}", file=sys.stderr)
     return not wrong
 
@@ -103,7 +111,7 @@ def main(arguments=None) -> int:
         return 4
     import locus
 
-    from . import contests, report
+    from . import contests, measure, onnx, report
     from .contest import Shape
 
     options = _options(contests.CONTESTS).parse_args(arguments)
@@ -122,12 +130,17 @@ def main(arguments=None) -> int:
         "isa": locus.cpu_info()["isa"],
         "torch": torch.__version__,
         "transformers": transformers.__version__,
+        "onnxruntime": onnx.version() or None,
         "threads": torch.get_num_threads(),
         "rounds": options.rounds,
         "batch": options.batch,
         "heads": options.heads,
         "width": options.width,
+        "layout": options.layout,
+        "memory": "kept" if options.keep_memory else "returned",
     }
+    if options.keep_memory:
+        measure.keep_memory()
     result = {"about": about, "entries": [], "absent": [], "timed": []}
     right = True
     for name in options.only or contests.CONTESTS:

@@ -11,14 +11,27 @@ from torch.nn import functional
 
 import locus.torch
 
+from . import onnx
 from .contest import Contest, Shape
-from .peers import add_flex, add_onnx
+from .distance import by_distance, skew
+from .peers import add_flex
 
 
-def _qkv(shape: Shape):
-    """Views of [B,T,H,D], as a model has them."""
+def _leaf(tensor):
+    return tensor.detach().contiguous().requires_grad_()
+
+
+def _qkv(shape: Shape, options):
+    """Views of [B,T,H,D], as a model has them, or [B,H,T,D] as it lies."""
     sizes = (shape.batch, shape.tokens, shape.heads, shape.width)
-    return [torch.randn(sizes).transpose(1, 2).requires_grad_() for _ in range(3)]
+    views = [torch.randn(sizes).transpose(1, 2) for _ in range(3)]
+    return [_leaf(x) if options.layout == "heads" else x.requires_grad_() for x in views]
+
+
+def _per_head(rows: int, shape: Shape, options):
+    """A table for every head: a view of [R,H,D], as a projection gives it, or [H,R,D] as it lies."""
+    view = torch.randn(rows, shape.heads, shape.width).transpose(0, 1)
+    return _leaf(view) if options.layout == "heads" else view.requires_grad_()
 
 
 def _double(q, k, v, bias=None, scale=None):
@@ -42,26 +55,27 @@ def _exactly(formula, *tensors):
 
 
 def plain(shape: Shape, options) -> Contest:
-    q, k, v = _qkv(shape)
+    q, k, v = _qkv(shape, options)
     contest = Contest("plain", [q, k, v], lambda: _double(q, k, v))
     contest.runs["locus"] = lambda: locus.torch.attend(q, k, v)
     contest.runs["torch SDPA"] = lambda: _sdpa(q, k, v)
+    onnx.add_plain(contest, shape, q, k, v)
     return contest
 
 
 def dense_bias(shape: Shape, options) -> Contest:
-    q, k, v = _qkv(shape)
+    q, k, v = _qkv(shape, options)
     bias = torch.randn(1, shape.heads, shape.tokens, shape.tokens)
     contest = Contest("dense bias", [q, k, v], lambda: _double(q, k, v, bias))
     contest.runs["locus"] = lambda: locus.torch.attend(q, k, v, bias_dense=bias)
     contest.runs["torch SDPA"] = lambda: _sdpa(q, k, v, bias)
-    add_onnx(contest, q, k, v, bias)
+    onnx.add_plain(contest, shape, q, k, v, bias)
     return contest
 
 
 def learned_bias(shape: Shape, options) -> Contest:
     """A dense bias with a gradient: torch leaves its fused kernel."""
-    q, k, v = _qkv(shape)
+    q, k, v = _qkv(shape, options)
     bias = torch.randn(1, shape.heads, shape.tokens, shape.tokens, requires_grad=True)
     contest = Contest("dense bias, learned", [q, k, v, bias], lambda: _double(q, k, v, bias))
     contest.runs["locus"] = lambda: locus.torch.attend(q, k, v, bias_dense=bias)
@@ -72,7 +86,7 @@ def learned_bias(shape: Shape, options) -> Contest:
 def t5(shape: Shape, options) -> Contest:
     from transformers.models.t5.modeling_t5 import T5Attention
 
-    q, k, v = _qkv(shape)
+    q, k, v = _qkv(shape, options)
     table = torch.randn(32, shape.heads, requires_grad=True)
     index = torch.arange(shape.tokens)
     bucket = T5Attention._relative_position_bucket(index[None] - index[:, None])
@@ -80,9 +94,14 @@ def t5(shape: Shape, options) -> Contest:
     def bias():
         return table[bucket].permute(2, 0, 1)[None]
 
+    given = bias().detach().contiguous()
+
     contest = Contest("T5 table", [q, k, v, table], lambda: _double(q, k, v, bias().detach(), 1.0))
     contest.runs["locus"] = lambda: locus.torch.attend(q, k, v, scheme="t5", bias=table)
     contest.runs["torch SDPA, table gathered"] = lambda: _sdpa(q, k, v, bias(), 1.0)
+    contest.runs["torch SDPA, bias given"] = lambda: _sdpa(q, k, v, given, 1.0)
+    contest.forward_only.add("torch SDPA, bias given")  # it has no gradient of the table
+    onnx.add_plain(contest, shape, q, k, v, given, 1.0)
 
     def score(logit, b, h, m, n):
         return logit + table[bucket[m, n], h]
@@ -92,7 +111,7 @@ def t5(shape: Shape, options) -> Contest:
 
 
 def alibi(shape: Shape, options) -> Contest:
-    q, k, v = _qkv(shape)
+    q, k, v = _qkv(shape, options)
     slopes = torch.exp2(-8 * (torch.arange(shape.heads) + 1) / shape.heads)
     index = torch.arange(shape.tokens)
     bias = (-slopes[:, None, None] * (index[:, None] - index[None]).abs())[None]
@@ -125,24 +144,18 @@ def _shaw_buckets(q, k, v, rel_k, rel_v, row):
     return weights @ v + by_row @ rel_v
 
 
-def _skew(strip):
-    """[..,T,2T] by distance as [..,T,T] by key, without a copy: element (i, j) is strip (i, j - i + T-1)."""
-    tokens = strip.shape[-2]
-    return strip.flatten(-2)[..., tokens - 1 : -1].unflatten(-1, (tokens, -1))[..., :tokens]
-
-
 def _shaw_skewed(q, k, v, rel_k, rel_v, row):
-    """A row per distance, slanted into place by reshaping (the trick of Music Transformer), weights slanted back."""
-    by_distance = torch.cat([row[-1], row[0, 1:], row[0, -1:]])  # distances 1-T .. T-1, and one for the reshaping
-    scores = q @ k.transpose(-1, -2) + _skew(q @ rel_k[by_distance].T)
+    """A row per distance, slanted into place by reshaping, weights slanted back."""
+    rows = by_distance(row)
+    scores = q @ k.transpose(-1, -2) + skew(q @ rel_k[rows].T)
     weights = (scores * q.shape[-1] ** -0.5).softmax(-1)
-    strip = weights.new_zeros(*weights.shape[:-1], len(by_distance))
-    _skew(strip).copy_(weights)
-    return weights @ v + strip @ rel_v[by_distance]
+    strip = weights.new_zeros(*weights.shape[:-1], len(rows))
+    skew(strip).copy_(weights)
+    return weights @ v + strip @ rel_v[rows]
 
 
 def shaw(shape: Shape, options) -> Contest:
-    q, k, v = _qkv(shape)
+    q, k, v = _qkv(shape, options)
     rel_k, rel_v = (torch.randn(2 * SHAW_CLIP + 1, shape.width, requires_grad=True) for _ in range(2))
     tensors = [q, k, v, rel_k, rel_v]
     index = torch.arange(shape.tokens)
@@ -158,6 +171,7 @@ def shaw(shape: Shape, options) -> Contest:
         contest.runs["eager, gathered"] = lambda: _shaw_gathered(*tensors, row)
     else:
         contest.absent["eager, gathered"] = f"two arrays of {gathered / 2**20:.0f} MB and their gradients"
+    onnx.add_shaw(contest, shape, *tensors, row)
     return contest
 
 
@@ -165,7 +179,7 @@ def shaw(shape: Shape, options) -> Contest:
 
 
 def transformer_xl(shape: Shape, options) -> Contest:
-    """XLNet's own rel_attn_core on its own memory order: q, k, v [T,B,H,D], r [2T,1,H,D] from distance T down to 1-T."""
+    """XLNet's own rel_attn_core beside Locus. Everybody has the table in the order of his own, as a leaf."""
     from transformers import XLNetConfig
     from transformers.models.xlnet.modeling_xlnet import XLNetRelativeAttention
 
@@ -173,32 +187,33 @@ def transformer_xl(shape: Shape, options) -> Contest:
     biases = [core.r_w_bias, core.r_r_bias]
     for bias in biases:
         torch.nn.init.normal_(bias)
-    sizes = (shape.tokens, shape.batch, shape.heads, shape.width)
-    q, k, v = (torch.randn(sizes, requires_grad=True) for _ in range(3))
-    r = torch.randn(2 * shape.tokens, 1, shape.heads, shape.width, requires_grad=True)
+    q, k, v = _qkv(shape, options)
+    table = _per_head(2 * shape.tokens, shape, options)  # distances 1-T up to T
+    by_key = _leaf(table.flip(1).roll(-1, 1))  # T-1 down to 1-T, as keys ascend, and one more for the reshaping
+    r = _leaf(table.flip(1).transpose(0, 1)[:, None])  # T down to 1-T
+
+    def theirs(module, *tensors):
+        *heads, rows = tensors
+        by_token = [x.permute(2, 0, 1, 3) for x in heads]
+        return module.rel_attn_core(*by_token, rows.expand(-1, shape.batch, -1, -1)).permute(1, 2, 0, 3)
 
     def exact():
         with torch.no_grad():
-            wide = copy.deepcopy(core).double()
-            return wide.rel_attn_core(*[x.double() for x in (q, k, v, _for_batch(r, shape))]).permute(1, 2, 0, 3)
+            return theirs(copy.deepcopy(core).double(), *[x.double() for x in (q, k, v, r)])
 
-    def by_locus():
-        heads = [x.permute(1, 2, 0, 3) for x in (q, k, v)]
-        table = r[:, 0].flip(0).transpose(0, 1)  # from distance 1-T up to T
-        return locus.torch.attend(
-            *heads, scheme="transformer_xl", rel_k=table, u=biases[0], w=biases[1], delta_min=1 - shape.tokens
-        )
-
-    contest = Contest("Transformer-XL core", [q, k, v, r, *biases], exact)
-    contest.runs["locus"] = by_locus
-    contest.runs["transformers, rel_attn_core"] = lambda: core.rel_attn_core(q, k, v, _for_batch(r, shape)).permute(
-        1, 2, 0, 3
+    contest = Contest("Transformer-XL core", [q, k, v, table, by_key, r, *biases], exact)
+    contest.runs["locus"] = lambda: locus.torch.attend(
+        q, k, v, scheme="transformer_xl", rel_k=table, u=biases[0], w=biases[1], delta_min=1 - shape.tokens
     )
+    contest.runs["transformers, rel_attn_core"] = lambda: theirs(core, q, k, v, r)
+    contest.runs["eager, skewed"] = lambda: _transformer_xl_skewed(q, k, v, by_key, *biases)
+    onnx.add_transformer_xl(contest, shape, q, k, v, by_key, *biases)
     return contest
 
 
-def _for_batch(r, shape: Shape):
-    return r.expand(-1, shape.batch, -1, -1)
+def _transformer_xl_skewed(q, k, v, table, u, w):
+    scores = (q + u[:, None]) @ k.transpose(-1, -2) + skew((q + w[:, None]) @ table.transpose(-1, -2))
+    return (scores * q.shape[-1] ** -0.5).softmax(-1) @ v
 
 
 # ---- DeBERTa-v3: content to position and position to content, tables given ----
@@ -215,12 +230,19 @@ def _deberta_eager(q, k, v, rel_k, rel_q, row, row_by_key):
     return (scores + (c2p / scale + p2c / scale)).softmax(-1) @ v
 
 
+def _deberta_skewed(q, k, v, rel_k, rel_q, row, row_by_key):
+    """A row per distance on either side, slanted into place."""
+    scale = math.sqrt(3 * q.shape[-1])
+    c2p = skew(q @ rel_k[:, by_distance(row)].transpose(-1, -2))
+    p2c = skew(k @ rel_q[:, by_distance(row_by_key)].transpose(-1, -2)).transpose(-1, -2)
+    return ((q @ k.transpose(-1, -2) + c2p + p2c) / scale).softmax(-1) @ v
+
+
 def deberta(shape: Shape, options) -> Contest:
     from transformers.models.deberta_v2.modeling_deberta_v2 import make_log_bucket_position
 
-    q, k, v = _qkv(shape)
-    sizes = (2 * DEBERTA_SPAN, shape.heads, shape.width)
-    rel_k, rel_q = (torch.randn(sizes).transpose(0, 1).requires_grad_() for _ in range(2))
+    q, k, v = _qkv(shape, options)
+    rel_k, rel_q = (_per_head(2 * DEBERTA_SPAN, shape, options) for _ in range(2))
     tensors = [q, k, v, rel_k, rel_q]
     index = torch.arange(shape.tokens)
     bucket = make_log_bucket_position(index[:, None] - index[None], DEBERTA_SPAN, DEBERTA_FAR).long()
@@ -237,4 +259,6 @@ def deberta(shape: Shape, options) -> Contest:
         max_distance=DEBERTA_FAR,
     )
     contest.runs["eager, as transformers"] = lambda: _deberta_eager(*tensors, *rows)
+    contest.runs["eager, skewed"] = lambda: _deberta_skewed(*tensors, *rows)
+    onnx.add_deberta(contest, shape, *tensors, row)
     return contest

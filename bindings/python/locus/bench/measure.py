@@ -78,22 +78,37 @@ def times(contest, training: bool, rounds: int, enough: float) -> dict:
         name: {
             "ms_median": 1e3 * statistics.median(wall[name]),
             "cpu_ms_median": 1e3 * statistics.median(cpu[name]),
-            "ratio": _ratio(wall[name], wall["locus"]),
-            "cpu_ratio": _ratio(cpu[name], cpu["locus"]),
+            **_ratios("ratio", wall[name], wall["locus"]),
+            **_ratios("cpu_ratio", cpu[name], cpu["locus"]),
         }
         for name in calls
     }
 
 
-def _ratio(theirs: list, ours: list) -> float:
-    return statistics.median(a / b if b > 0 else 1.0 for a, b in zip(theirs, ours))
+def _ratios(key: str, theirs: list, ours: list) -> dict:
+    """The median of the rounds, and their range."""
+    ratios = [a / b if b > 0 else 1.0 for a, b in zip(theirs, ours)]
+    return {key: statistics.median(ratios), f"{key}_low": min(ratios), f"{key}_high": max(ratios)}
+
+
+# What mallopt calls them.
+_TRIM_THRESHOLD, _MMAP_THRESHOLD, _MMAP_MAX = -1, -3, -4
+
+
+def keep_memory() -> None:
+    """From here on freed tensors stay in the process. By default large ones are unmapped and their pages cleared anew in the
+    next call, which makes peers with n x n tensors slower."""
+    libc = ctypes.CDLL("libc.so.6")
+    libc.mallopt(_MMAP_MAX, 0)
+    libc.mallopt(_TRIM_THRESHOLD, (1 << 31) - 1)
 
 
 def peaks(contest, training: bool) -> dict:
     """contestant -> bytes beyond what was there before the call; empty where the system does not tell."""
     try:
         libc = ctypes.CDLL("libc.so.6")
-        libc.mallopt(-3, 1 << 17)  # M_MMAP_THRESHOLD: tensors come from and go back to the system
+        libc.mallopt(_MMAP_MAX, 1 << 16)
+        libc.mallopt(_MMAP_THRESHOLD, 1 << 17)  # tensors come from and go back to the system
         gc.freeze()  # what the libraries hold need not be walked for every contestant
         return {name: _peak(libc, call) for name, call in _calls(contest, training).items()}
     except (OSError, AttributeError):

@@ -7,11 +7,16 @@ import json
 from html import escape
 
 
+def span(entry: dict, key: str = "ratio") -> str:
+    """A ratio with the range of its rounds."""
+    return f"{entry[key]:.2f} ({entry[key + '_low']:.2f}-{entry[key + '_high']:.2f})"
+
+
 def _row(entry: dict) -> str:
     memory = "-" if entry["peak_bytes"] is None else f"{entry['peak_bytes'] / 2**20:.1f}"
     return (
         f"| {entry['contest']} | {entry['tokens']} | {entry['pass']} | {entry['contestant']} | {entry['ms_median']:.2f} | "
-        f"{entry['cpu_ms_median']:.2f} | {entry['ratio']:.2f} | {entry['cpu_ratio']:.2f} | {memory} | {entry['error']:.0e} |"
+        f"{entry['cpu_ms_median']:.2f} | {span(entry)} | {span(entry, 'cpu_ratio')} | {memory} | {entry['error']:.0e} |"
     )
 
 
@@ -26,29 +31,37 @@ def best(result: dict) -> list:
 
 
 def _summary(result: dict) -> list:
-    """A line per contest: how many times as long the fastest peer takes, by size."""
+    """A line per contest and pass: the fastest peer at each size, and how many times as long as Locus it takes."""
     sizes = sorted({entry["tokens"] for entry in result["entries"]})
-    ratios = {(e["contest"], e["pass"], e["tokens"]): f"{e['ratio']:.2f}" for e in best(result)}
-    kinds = dict.fromkeys((contest, direction) for contest, direction, _ in ratios)
+    cells = {(e["contest"], e["pass"], e["tokens"]): f"{span(e)} {e['contestant']}" for e in best(result)}
+    kinds = dict.fromkeys((contest, direction) for contest, direction, _ in cells)
     return [
         "| contest | pass | " + " | ".join(f"n = {size}" for size in sizes) + " |",
         "|---|---|" + "---|" * len(sizes),
         *(
             f"| {contest} | {direction} | "
-            + " | ".join(ratios.get((contest, direction, size), "-") for size in sizes)
+            + " | ".join(cells.get((contest, direction, size), "-") for size in sizes)
             + " |"
             for contest, direction in kinds
         ),
     ]
 
 
-def markdown(result: dict) -> str:
-    about = result["about"]
+def _about(about: dict) -> str:
     threads = f"{about['threads']} thread{'s' if about['threads'] > 1 else ''}"
+    runtime = f"ONNX Runtime {about['onnxruntime']}" if about["onnxruntime"] else "no ONNX Runtime"
+    memory = ", malloc keeps freed memory" if about["memory"] == "kept" else ""
+    return (
+        f"Locus {about['locus']} ({about['isa']}), torch {about['torch']}, transformers {about['transformers']}, {runtime}, "
+        f"{threads}, batch {about['batch']}, {about['heads']} heads of {about['width']}, float32{memory}. Medians of "
+        f"{about['rounds']} interleaved rounds; × is the median of the ratios to Locus within a round, and their range (above 1: "
+        "Locus is faster)."
+    )
+
+
+def markdown(result: dict) -> str:
     lines = [
-        f"Locus {about['locus']} ({about['isa']}), torch {about['torch']}, transformers {about['transformers']}, {threads}, "
-        f"batch {about['batch']}, {about['heads']} heads of {about['width']}, float32. Medians of {about['rounds']} interleaved "
-        "rounds; × is the median of the ratios to Locus within a round (above 1: Locus is faster).",
+        _about(result["about"]),
         "",
         "The fastest peer, ×:",
         "",

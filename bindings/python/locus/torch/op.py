@@ -75,7 +75,11 @@ def _rows(tensor: Tensor) -> Tensor:
 
 
 def _named(tensors) -> dict:
-    named = {name: _rows(t).detach() for name, t in zip(INPUTS, tensors) if t is not None}
+    named = {}
+    for name, t in zip(INPUTS, tensors):
+        if t is not None:
+            rows = _rows(t)
+            named[name] = rows.detach() if rows.requires_grad else rows  # DLPack refuses those that need a gradient
     for name, t in zip(MASKS, tensors[len(INPUTS) :]):
         if t is not None:
             named[name] = t
@@ -84,11 +88,14 @@ def _named(tensors) -> dict:
 
 def _dense(like: Tensor, shape) -> Tensor:
     """New memory of `shape` whose axes lie in the order of those of `like`, the last one innermost."""
+    if like.is_contiguous():
+        return torch.empty(shape, dtype=torch.float32, device=like.device)
     stride = like.stride()
     order = sorted(range(len(shape) - 1), key=lambda axis: -stride[axis])
-    order.append(len(shape) - 1)
-    memory = torch.empty([shape[axis] for axis in order], dtype=torch.float32, device=like.device)
-    return memory.permute(sorted(range(len(shape)), key=order.__getitem__))
+    dense, step = [1] * len(shape), shape[-1]
+    for axis in reversed(order):
+        dense[axis], step = step, step * shape[axis]
+    return torch.empty_strided(shape, dense, dtype=torch.float32, device=like.device)
 
 
 def _results(q: Tensor, v: Tensor):
@@ -248,7 +255,7 @@ def attend(
     if wrong:
         raise TypeError(f"tensor {wrong[0]}: no such tensor of attend, expected one of {', '.join(INPUTS + MASKS)}")
     for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if tensor.device.type != "cpu":
+        if not tensor.is_cpu:
             raise ValueError(f"tensor {name}: found device {tensor.device}, expected cpu")
     if dropout > 0 and seed is None:
         seed = torch.randint(1 << 62, (1,), dtype=torch.int64)
@@ -257,7 +264,7 @@ def attend(
         _single("q", q),
         _single("k", k),
         _single("v", v),
-        *[_single(name, tables.get(name)) for name in TABLES],
+        *[_single(name, tables[name]) if name in tables else None for name in TABLES],
         key_mask,
         mask,
         seed if dropout > 0 else None,
