@@ -111,18 +111,22 @@ typedef enum locus_activation {
  * LOCUS_INNER_BLOCK values of j, counted from 0: each is one chain in ascending j that
  * starts at 0, and they are added to s in ascending order. (A long sum loses fewer bits so, and
  * the block of B stays in the cache while the rows go by.)
- * B[j][c] = row_c[first + j] of `panels`, whose rows are `width` wide; or, panels NULL and at
- * most LOCUS_PANEL columns, b[j * LOCUS_PANEL + c].
+ * B[j][c] = row_c[first + j] of `panels`, whose rows are `width` wide; or, panels NULL,
+ * b[j * b_row + c], which is copied block by block to `copy`, room for two blocks of
+ * LOCUS_INNER_BLOCK * LOCUS_PANEL floats; or, copy NULL too and at most LOCUS_PANEL columns,
+ * b[j * LOCUS_PANEL + c].
  * C overlaps nothing. */
-#define LOCUS_INNER_BLOCK 128
+#define LOCUS_INNER_BLOCK 512
 typedef struct locus_linear_tile {
     float *c;
     int64_t c_row;
-    const float *a; /* A[i][j] at a[i * a_stride + j] */
-    int64_t a_stride;
+    const float *a; /* A[i][j] at a[i * a_row + j * a_column]; one of the two is 1 */
+    int64_t a_row, a_column;
     const float *panels;
     int64_t width, first;
     const float *b;
+    int64_t b_row;
+    float *copy;
     int64_t rows, inner, columns;
     int resume;
     const float *bias; /* NULL: 0 */

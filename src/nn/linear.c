@@ -75,7 +75,7 @@ void locus_linear_forward(const locus_linear *f, const locus_row_batch *y, const
     const locus_packed w = f->packed != NULL
                                ? *f->packed
                                : locus_pack_weight(f->kernels, f->weight, f->workspace, f->threads);
-    locus_product p = new_product(f, y, w.outputs, x, w.inputs, residual, TASK_ROWS);
+    locus_product p = new_product(f, y, w.outputs, x, w.inputs, residual, TASK_ROWS, LOCUS_PANEL);
     p.packed = w.panels;
     do {
         p.first = p.past;

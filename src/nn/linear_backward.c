@@ -5,111 +5,121 @@
 #include "nn/linear.h"
 #include "nn/tiles.h"
 
-/* Both gradients are products whose right operand lies row by row: W for dx, x for dW. It is
- * copied to panels a piece at a time, CHUNK inner indices of GROUP columns, which stays in
- * the second cache while all rows of the result go by. The left operand of dW, dz turned
- * around, is copied a chunk at a time too. CHUNK is a multiple of LOCUS_INNER_BLOCK, so that
- * none of this shows in the bits. */
+/* Both gradients are products whose right operand lies row by row: W for dx, x for dW. The
+ * kernel copies it to panels, the next one while it works on the last. The left operand of dW
+ * is dz, whose rows become columns: LEFT_ROWS of them are copied, CHUNK long, so that they
+ * stay in the second cache and do not share its sets. CHUNK is a multiple of
+ * LOCUS_INNER_BLOCK, so that none of this shows in the bits. */
 enum {
-    CHUNK = 4 * LOCUS_INNER_BLOCK,
-    GROUP = 8 * LOCUS_PANEL,
-    PIECE_FLOATS = CHUNK * GROUP,
-    LEFT_STRIDE = CHUNK + LOCUS_LANES, /* no power of two: rows must not share cache sets */
-    COPY_ROWS = 32                     /* of a copying task */
+    CHUNK = LOCUS_INNER_BLOCK,
+    LEFT_ROWS = 2 * TASK_ROWS,
+    LEFT_FLOATS = CHUNK * LEFT_ROWS,
+    BLOCK_FLOATS = 2 * LOCUS_INNER_BLOCK * LOCUS_PANEL, /* of a worker */
+    COPY_ROWS = 32                                      /* of a copying task */
 };
-_Static_assert(PIECE_FLOATS * sizeof(float) % LOCUS_ALIGNMENT == 0, "what follows keeps its lines");
+_Static_assert(LEFT_FLOATS * sizeof(float) % LOCUS_ALIGNMENT == 0, "what follows keeps its lines");
 
 int locus_linear_workspace(uint64_t *bytes, int64_t inputs, int64_t outputs, uint32_t threads)
 {
-    uint64_t packed = 0, left = 0, sums = 0;
-    const uint64_t piece = PIECE_FLOATS * sizeof(float) + LOCUS_ALIGNMENT;
+    uint64_t packed = 0, backward = 0;
     if (!locus_packed_bytes(&packed, inputs, outputs) ||
-        !locus_mul_u64(&left, LEFT_STRIDE * sizeof(float), (uint64_t)outputs) ||
-        !locus_add_u64(&left, left, piece) ||
-        !locus_mul_u64(&sums, LOCUS_PANEL * sizeof(float), threads) ||
-        !locus_add_u64(&sums, sums, LOCUS_ALIGNMENT))
+        !locus_mul_u64(&backward, BLOCK_FLOATS * sizeof(float), threads) ||
+        !locus_add_u64(&backward, backward, LEFT_FLOATS * sizeof(float) + LOCUS_ALIGNMENT))
         return 0;
-    *bytes = packed > left ? packed : left;
-    if (sums > *bytes) *bytes = sums;
+    *bytes = packed > backward ? packed : backward;
     return 1;
 }
 
-static float *piece_of(const locus_linear *f) { return line_start(f->workspace); }
-static float *left_of(const locus_linear *f) { return piece_of(f) + PIECE_FLOATS; }
+static float *left_of(const locus_linear *f) { return line_start(f->workspace); }
+static float *block_of(const locus_linear *f, uint32_t worker)
+{
+    return left_of(f) + LEFT_FLOATS + (size_t)worker * BLOCK_FLOATS;
+}
 
 /* ---- copies ---- */
-
-/* Rows first .. first + count - 1, counted over batches, and some of their columns. */
-typedef struct copy_job {
-    const locus_kernels *kernels;
-    const locus_row_batch *rows;
-    int64_t first, count;
-    int64_t column, columns;
-    float *to;
-} copy_job;
 
 static const float *row_of(const locus_row_batch *r, int64_t index)
 {
     return row_at(r, index / r->rows, index % r->rows);
 }
 
-/* To panels [count][LOCUS_PANEL], one behind the other. */
-static void copy_rows(void *context, size_t index, uint32_t worker)
+/* Some columns of rows first .. first + count - 1, counted over batches, `row` floats apart. */
+static void copy_rows(float *to, int64_t row, const locus_row_batch *from, int64_t first,
+                      int64_t count, int64_t column, int64_t columns)
 {
-    const copy_job *c = context;
-    const int64_t past = least((int64_t)(index + 1) * COPY_ROWS, c->count);
-    (void)worker;
-    for (int64_t j = (int64_t)index * COPY_ROWS; j < past; j++) {
-        const float *from = row_of(c->rows, c->first + j) + c->column;
-        float *to = c->to + j * LOCUS_PANEL;
-        for (int64_t at = 0; at < c->columns; at += LOCUS_PANEL, to += c->count * LOCUS_PANEL)
-            memcpy(to, from + at, (size_t)least(LOCUS_PANEL, c->columns - at) * sizeof *to);
-    }
+    for (int64_t j = 0; j < count; j++)
+        memcpy(to + j * row, row_of(from, first + j) + column, (size_t)columns * sizeof *to);
 }
 
-/* To [columns][LEFT_STRIDE], a panel of columns each time; rows of a batch are one matrix. */
-static void turn_columns(void *context, size_t index, uint32_t worker)
+typedef struct left_job {
+    float *to;
+    const locus_row_batch *dz;
+    int64_t first, count, column, columns;
+} left_job;
+
+static void copy_left(void *context, size_t index, uint32_t worker)
 {
-    const copy_job *c = context;
-    const int64_t column = (int64_t)index * LOCUS_PANEL;
-    float *to = c->to + column * LEFT_STRIDE;
+    const left_job *c = context;
+    const int64_t at = (int64_t)index * COPY_ROWS;
     (void)worker;
-    for (int64_t done = 0, some; done < c->count; done += some) {
-        some = least(c->count - done, c->rows->rows - (c->first + done) % c->rows->rows);
-        c->kernels->transpose(to + done, LEFT_STRIDE, row_of(c->rows, c->first + done) + column,
-                              c->rows->row_stride, some, least(LOCUS_PANEL, c->columns - column));
-    }
+    copy_rows(c->to + at * LEFT_ROWS, LEFT_ROWS, c->dz, c->first + at,
+              least(COPY_ROWS, c->count - at), c->column, c->columns);
 }
 
 /* ---- products ---- */
 
+/* One thread takes large tasks, which copy the right operand less often; many want many. */
+static locus_product grad_product(const locus_linear *f, const locus_row_batch *to, int64_t columns,
+                                  const locus_row_batch *from, int64_t inner)
+{
+    return f->threads > 1
+               ? new_product(f, to, columns, from, inner, NULL, TASK_ROWS, 2 * LOCUS_PANEL)
+               : new_product(f, to, columns, from, inner, NULL, LEFT_ROWS, 16 * LOCUS_PANEL);
+}
+
+/* Rows with gaps between batches are gathered here, not by the kernel. A panel of t. */
+static void gathered_panel(const locus_product *p, locus_linear_tile *t, int64_t column,
+                           float *block)
+{
+    const float *a = t->a;
+    t->b = block;
+    t->b_row = LOCUS_PANEL;
+    for (int64_t done = 0; done < p->inner; done += t->inner) {
+        t->inner = least(LOCUS_INNER_BLOCK, p->inner - done);
+        copy_rows(block, LOCUS_PANEL, p->right, p->first + done, t->inner, column, t->columns);
+        t->a = a + done * t->a_column;
+        t->resume = p->add || done > 0;
+        p->f->kernels->linear(t);
+    }
+    t->a = a;
+}
+
+static void gathered_tile(const locus_product *p, const locus_linear_tile *all, int64_t column,
+                          float *block)
+{
+    locus_linear_tile t = *all;
+    for (int64_t c = 0; c < all->columns; c += LOCUS_PANEL) {
+        t.c = all->c + c;
+        t.columns = least(LOCUS_PANEL, all->columns - c);
+        gathered_panel(p, &t, column + c, block);
+    }
+}
+
 static void grad_tile(void *context, size_t index, uint32_t worker)
 {
     const locus_product *p = context;
+    const locus_row_batch *right = p->right;
     int64_t column;
     locus_linear_tile t = tile_of(p, index, &column);
-    (void)worker;
-    t.b = p->packed + column * p->inner;
     t.resume = p->add;
-    p->f->kernels->linear(&t);
-}
-
-/* to [rows, columns] (+)= from [rows, count] times rows first .. first + count - 1 of right. */
-static void add_product(const locus_linear *f, const locus_row_batch *to, int64_t columns,
-                        const locus_row_batch *from, const locus_row_batch *right, int64_t first,
-                        int64_t count, int add)
-{
-    for (int64_t column = 0; column < columns; column += GROUP) {
-        copy_job c = {.rows = right, .first = first, .count = count, .to = piece_of(f)};
-        c.column = column;
-        c.columns = least(GROUP, columns - column);
-        locus_parallel_for(f->threads, (size_t)blocks_of(count, COPY_ROWS), copy_rows, &c);
-        locus_product p = new_product(f, to, c.columns, from, count, NULL, TASK_ROWS);
-        p.to.data += column;
-        p.packed = c.to;
-        p.add = add;
-        run_product(&p, grad_tile);
+    if (p->inner > 0 && !is_one_batch(right)) {
+        gathered_tile(p, &t, column, block_of(p->f, worker));
+        return;
     }
+    t.copy = block_of(p->f, worker);
+    t.b = p->inner > 0 ? right->data + p->first * right->row_stride + column : t.copy;
+    t.b_row = right->row_stride;
+    p->f->kernels->linear(&t);
 }
 
 /* dx = dz W */
@@ -124,28 +134,47 @@ static void input_grad(const locus_linear *f, const locus_row_batch *dz,
     int64_t first = 0;
     do { /* once even without outputs */
         const int64_t count = least(CHUNK, outputs - first);
-        add_product(f, grad->x, w->shape[1], &left, &right, first, count, grad->add_x || first > 0);
+        locus_product p = grad_product(f, grad->x, w->shape[1], &left, count);
+        p.right = &right;
+        p.first = first;
+        p.add = grad->add_x || first > 0;
+        run_product(&p, grad_tile);
         left.data += count;
         first += count;
     } while (first < outputs);
+}
+
+/* The rows c->column .. of dW (+)= columns of dz times x, over the rows of the chunk. */
+static void add_weight_rows(const locus_linear *f, left_job *c, const locus_row_batch *x,
+                            const locus_linear_grad *grad)
+{
+    const locus_tensor *dw = grad->weight;
+    const locus_row_batch to = {.data = (float *)dw->data + c->column * dw->stride[0],
+                                .batches = 1,
+                                .rows = c->columns,
+                                .row_stride = dw->stride[0]};
+    const locus_row_batch left = {.data = c->to, .batches = 1, .rows = c->columns, .row_stride = 1};
+    locus_parallel_for(f->threads, (size_t)blocks_of(c->count, COPY_ROWS), copy_left, c);
+    locus_product p = grad_product(f, &to, dw->shape[1], &left, c->count);
+    p.from_column = LEFT_ROWS;
+    p.right = x;
+    p.first = c->first;
+    p.add = grad->add_parameters || c->first > 0;
+    run_product(&p, grad_tile);
 }
 
 /* dW = dz^T x */
 static void weight_grad(const locus_linear *f, const locus_row_batch *dz, const locus_row_batch *x,
                         const locus_linear_grad *grad)
 {
-    const locus_tensor *dw = grad->weight;
-    const int64_t outputs = dw->shape[0], rows = dz->batches * dz->rows;
-    const locus_row_batch to = {
-        .data = dw->data, .batches = 1, .rows = outputs, .row_stride = dw->stride[0]};
-    const locus_row_batch left = {
-        .data = left_of(f), .batches = 1, .rows = outputs, .row_stride = LEFT_STRIDE};
-    copy_job c = {.kernels = f->kernels, .rows = dz, .columns = outputs, .to = left.data};
+    const int64_t outputs = grad->weight->shape[0], rows = dz->batches * dz->rows;
+    left_job c = {.to = left_of(f), .dz = dz};
     do { /* once even without rows */
         c.count = least(CHUNK, rows - c.first);
-        locus_parallel_for(f->threads, (size_t)blocks_of(outputs, LOCUS_PANEL), turn_columns, &c);
-        add_product(f, &to, dw->shape[1], &left, x, c.first, c.count,
-                    grad->add_parameters || c.first > 0);
+        for (c.column = 0; c.column < outputs; c.column += LEFT_ROWS) {
+            c.columns = least(LEFT_ROWS, outputs - c.column);
+            add_weight_rows(f, &c, x, grad);
+        }
         c.first += c.count;
     } while (c.first < rows);
 }
@@ -168,7 +197,7 @@ static void bias_grad_panel(void *context, size_t index, uint32_t worker)
     const int64_t columns = least(LOCUS_PANEL, db->shape[0] - column);
     const size_t bytes = (size_t)columns * sizeof(float);
     float *sum = (float *)db->data + column;
-    float *part = line_start(s->f->workspace) + (size_t)worker * LOCUS_PANEL;
+    float *part = block_of(s->f, worker);
     if (!s->grad->add_parameters) memset(sum, 0, bytes);
     for (int64_t first = 0; first < rows; first += LOCUS_INNER_BLOCK) {
         const int64_t past = least(first + LOCUS_INNER_BLOCK, rows);

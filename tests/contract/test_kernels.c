@@ -267,8 +267,9 @@ static void test_product(const locus_kernels *k)
 
 /* ---- linear ---- */
 
-enum { LINEAR_ROOM = 1 << 17 };
+enum { LINEAR_ROOM = 1 << 18 };
 static float lin_a[LINEAR_ROOM], lin_b[LINEAR_ROOM], packed[LINEAR_ROOM], sums[LINEAR_ROOM];
+static float block_copy[2 * LOCUS_INNER_BLOCK * LOCUS_PANEL];
 
 static double activated(double s, locus_activation activation)
 {
@@ -289,7 +290,8 @@ static locus_linear_tile linear_case(const locus_kernels *k, int64_t rows, int64
     locus_linear_tile t = {.c = sums, .c_row = columns + 3, .rows = rows, .inner = inner};
     t.columns = columns;
     t.a = lin_a;
-    t.a_stride = inner + 2 - (variant & 1);
+    t.a_row = variant & 1 ? 1 : inner + 2;
+    t.a_column = variant & 1 ? rows + 3 : 1;
     t.first = variant & 2 ? 5 : 0;
     t.width = inner + t.first + 2;
     t.resume = (variant & 4) != 0;
@@ -298,9 +300,13 @@ static locus_linear_tile linear_case(const locus_kernels *k, int64_t rows, int64
     t.residual_row = columns + 1;
     t.activation = (locus_activation)(variant % 5);
     t.b = lin_b;
-    if (columns > LOCUS_PANEL || variant & 32) {
+    t.b_row = LOCUS_PANEL;
+    if (variant & 32) {
         k->pack(packed, lin_b, t.width, columns, t.width);
         t.panels = packed;
+    } else if (columns > LOCUS_PANEL || variant & 16) {
+        t.b_row = columns + 1;
+        t.copy = block_copy;
     }
     return t;
 }
@@ -311,9 +317,9 @@ static double linear_want(const locus_linear_tile *t, int64_t i, int64_t c, doub
     double s = t->resume ? old : t->bias != NULL ? (double)t->bias[c] : 0.0;
     *size = fabs(s);
     for (int64_t j = 0; j < t->inner; j++) {
-        const float a = t->a[i * t->a_stride + j];
+        const float a = t->a[i * t->a_row + j * t->a_column];
         const float b =
-            t->panels != NULL ? lin_b[c * t->width + t->first + j] : t->b[j * LOCUS_PANEL + c];
+            t->panels != NULL ? lin_b[c * t->width + t->first + j] : t->b[j * t->b_row + c];
         s += (double)a * (double)b;
         *size += fabs((double)a * (double)b);
     }
@@ -359,7 +365,8 @@ static void test_linear(const locus_kernels *k)
                 for (int64_t inner = 0; inner <= 36; inner += 5)
                     check_linear(k, rows, inner, columns, variant++ % 64);
     if (check_begin("kernels/%s/linear/blocks", k->isa))
-        for (int64_t inner = 127; inner <= 400; inner += check_sample() ? 91 : 13)
+        for (int64_t inner = LOCUS_INNER_BLOCK - 1; inner <= 2 * LOCUS_INNER_BLOCK + 200;
+             inner += check_sample() ? 391 : 43)
             for (int n = 0; n < 64; n += check_sample() ? 11 : 1)
                 check_linear(k, 1 + (inner + n) % 70, inner, 1 + (3 * inner + 7 * n) % 140, n);
 }
@@ -369,7 +376,7 @@ static void test_linear_chain(const locus_kernels *k)
 {
     if (!check_begin("kernels/%s/linear/chain", k->isa)) return;
     for (int activation = LOCUS_IDENTITY; activation <= LOCUS_SILU; activation++) {
-        locus_linear_tile t = linear_case(k, 31, 300, 64, 32 + 16 + 8);
+        locus_linear_tile t = linear_case(k, 31, LOCUS_INNER_BLOCK + 100, 64, 32 + 16 + 8);
         t.activation = (locus_activation)activation;
         k->linear(&t);
         for (int64_t i = 0; i < 31; i++)
@@ -377,7 +384,7 @@ static void test_linear_chain(const locus_kernels *k)
                 static float alone[LOCUS_PANEL];
                 locus_linear_tile one = t;
                 one.c = alone;
-                one.a += i * t.a_stride;
+                one.a += i * t.a_row;
                 one.residual += i * t.residual_row;
                 one.rows = 1;
                 one.columns = c;
