@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/few.h"
 #include "core/tensor.h"
 
 /* Entries low .. high; origin[j - i] is the entry of pair (i, j). */
@@ -87,10 +88,8 @@ static void entry_products(const locus_head *head, float *to, int64_t to_row, co
                            const float *panels, float factor, int64_t count, int64_t width)
 {
     const locus_kernels *kernels = head->plan->kernels;
-    if (head->unpacked && rows < LOCUS_LANES) {
-        kernels->dots(to, to_row, A, a_row, entries, stride, rows, width, count, NULL, 0);
-        for (int64_t r = 0; factor != 1.0f && r < rows; r++)
-            kernels->scale(to + r * to_row, to + r * to_row, factor, count);
+    if (head->unpacked) {
+        locus_few_dots(head, to, to_row, A, a_row, entries, stride, rows, width, count, NULL, 0);
         return;
     }
     if (panels == NULL) {

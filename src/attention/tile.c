@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/few.h"
 #include "attention/relative.h"
 #include "core/random.h"
 #include "core/tensor.h"
@@ -96,8 +97,21 @@ static void reset_positions(const locus_head *head, const locus_rows *rows, cons
     }
 }
 
-/* places = place . pos_k + bias, with the reset on the sum of the two. */
-static void make_places(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
+/* Keys that nobody sees may have no row in pos_k. */
+static void few_places(const locus_head *head, const locus_tile *tile)
+{
+    const locus_tensor *pos_k = &head->in->pos_k;
+    const int64_t D = head->plan->call.D, row = head->geometry->stride;
+    const int64_t known = locus_most(0, locus_least(tile->columns, pos_k->shape[1] - tile->key));
+    float *places = head->worker->places;
+    locus_few_dots(head, places, row, head->worker->place, D,
+                   locus_f32(pos_k, head->h, tile->key, 0), pos_k->stride[1], tile->rows, D, known,
+                   bias_slice(head, tile), -1);
+    for (int64_t i = 0; i < tile->rows; i++)
+        memset(places + i * row + known, 0, (size_t)(tile->columns - known) * sizeof *places);
+}
+
+static void product_places(const locus_head *head, const locus_tile *tile)
 {
     const locus_worker *w = head->worker;
     const locus_geometry *g = head->geometry;
@@ -113,7 +127,14 @@ static void make_places(const locus_head *head, const locus_rows *rows, const lo
                                         .plus = bias_slice(head, tile),
                                         .plus_row = -1};
     head->plan->kernels->product(&product);
-    if (head->plan->has_reset) reset_positions(head, rows, tile, w->places, g->stride);
+}
+
+/* places = place . pos_k + bias, with the reset on the sum of the two. */
+static void make_places(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
+{
+    (head->unpacked ? few_places : product_places)(head, tile);
+    if (head->plan->has_reset)
+        reset_positions(head, rows, tile, head->worker->places, head->geometry->stride);
 }
 
 /* ---- masks ---- */
@@ -208,8 +229,8 @@ static void score_band(const locus_head *head, const locus_tile *tile, const loc
     if (head->unpacked) {
         int64_t stride;
         const float *rows = locus_key_rows(head, tile, &stride);
-        head->plan->kernels->dots(score, row, content + band->first * D, D, rows, stride,
-                                  band->rows, D, tile->columns, plus, plus_row);
+        locus_few_dots(head, score, row, content + band->first * D, D, rows, stride, band->rows, D,
+                       tile->columns, plus, plus_row);
         return;
     }
     locus_product_tile product = {.c = score,
@@ -275,7 +296,8 @@ int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locu
         score_band(head, tile, &all, content, places ? w->places : bias_slice(head, tile),
                    places ? head->geometry->stride : -1, finish);
     }
-    if (query_table != NULL) locus_add_by_keys(head, tile, query_table, w->score);
+    if (query_table != NULL)
+        (head->unpacked ? locus_few_by_keys : locus_add_by_keys)(head, tile, query_table, w->score);
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile);
     if (hides_some(head, tile)) hide_masked(head, tile);
     return finished;
