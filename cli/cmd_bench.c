@@ -53,7 +53,7 @@ static const cli_example bench_examples[] = {
     {"locus bench", "every scheme, forward and backward, against the limits of this machine"},
     {"locus bench --scheme t5,shaw --n 384,777 --d 128", "some schemes at other sizes"},
     {"locus bench --scheme none --causal --padded", "what masks save"},
-    {"locus bench --decode", "one query over 16,384 keys, against reading them"},
+    {"locus bench --decode", "one query over 16,384 keys, against reading them and the tables"},
     {"locus bench --linear", "the linear maps of a layer and their gradients, against sgemm"},
     {"locus bench --full --markdown --svg bench.svg", "everything, for a document; takes long"},
     {NULL, NULL},
