@@ -4,8 +4,8 @@
 
 /* locus bench, in the order in which it works: what is asked for (bench_request.c), what
  * the schemes are set to (bench_kind.c), tensors and plans (bench_build.c), the output
- * against the oracle (bench_check.c), the clock (bench_run.c), figures (bench_figure.c),
- * tables (bench_print.c), a chart (bench_svg.c). Lines for linear maps are built in
+ * against the oracle (bench_check.c), the clock (bench_run.c), the yardstick of decoding
+ * (bench_read.c), figures (bench_figure.c), tables (bench_print.c), a chart (bench_svg.c). Lines for linear maps are built in
  * bench_linear.c and then go the same way. */
 
 #include "bench/limits.h"
@@ -221,6 +221,13 @@ LOCUS_MUST_CHECK locus_status bench_forward(bench *b, bench_row *row, locus_erro
 LOCUS_MUST_CHECK locus_status bench_backward(bench *b, bench_row *row, const locus_tensor *dout,
                                              locus_error *error);
 LOCUS_MUST_CHECK locus_status bench_run(bench *b, locus_error *error);
+
+/* ---- bench_read.c ---- */
+
+/* The yardstick of decoding: its name, what comes before it and before ours, the pass itself. */
+const char *bench_read_name(const bench_row *row);
+void bench_read_flush(const bench_row *row);
+float bench_read(const bench_row *row, const bench_loops *loops);
 
 /* ---- bench_figure.c ---- */
 

@@ -57,19 +57,7 @@ static locus_status call_row(bench *b, bench_row *row, locus_error *error)
 static void prepare(bench *b, const bench_row *row)
 {
     if (row->linear != NULL) linear_prepare(&b->pool, row->linear);
-    if (row->view != BENCH_DECODE) return;
-    const locus_tensor *const read[] = {&row->in.k, &row->in.v};
-    for (int i = 0; i < 2; i++)
-        limits_flush(read[i]->data, (size_t)locus_tensor_elements(read[i]) * sizeof(float));
-}
-
-static float read_keys_and_values(const bench_row *row, const bench_loops *loops)
-{
-    const locus_tensor *const read[] = {&row->in.k, &row->in.v};
-    float total = 0;
-    for (int i = 0; i < 2; i++)
-        total += limits_read(loops, row->threads, read[i]->data, locus_tensor_elements(read[i]));
-    return total;
+    if (row->view == BENCH_DECODE) bench_read_flush(row);
 }
 
 /* Yardstick number `peer` of a line, as assign_peers named them. */
@@ -82,7 +70,7 @@ static void call_peer(bench *b, bench_row *row, size_t peer)
     yardstick *y = &row->input->yardstick;
     volatile float sink;
     if (row->view == BENCH_DECODE)
-        sink = read_keys_and_values(row, bench_loops_find(row->isa));
+        sink = bench_read(row, bench_loops_find(row->isa));
     else if (row->direction == BENCH_BACKWARD)
         yardstick_backward(y, row->input->group->dout.data);
     else if (peer == 0)
@@ -133,7 +121,7 @@ static locus_status calibrate(bench *b, bench_row *row, int peer, uint32_t *call
 static void assign_peers(bench *b, bench_row *row)
 {
     if (row->view == BENCH_DECODE) {
-        row->peers[0] = "read K and V";
+        row->peers[0] = bench_read_name(row);
         return;
     }
     if (!b->has_blas || row->threads != 1 || row->view != BENCH_WHOLE ||

@@ -55,7 +55,7 @@ static const cli_example bench_examples[] = {
     {"locus bench --scheme none --causal --padded", "what masks save"},
     {"locus bench --scheme none --dropout 0.1 --peaked", "what dropout and large logits cost"},
     {"locus bench --scheme none,t5 --threads 1,2", "what a second thread gives"},
-    {"locus bench --decode", "one query over 16,384 keys, against reading them"},
+    {"locus bench --decode", "one query over 16,384 keys, against reading them and the tables"},
     {"locus bench --linear", "the linear maps of a layer and their gradients, against sgemm"},
     {"locus bench --full --markdown --svg bench.svg", "everything, for a document; takes long"},
     {NULL, NULL},

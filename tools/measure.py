@@ -78,7 +78,7 @@ def measured(locus):
     out += few(bench(locus, "--scheme", "none", "--dropout", "0.1", "--peaked", "--no-baseline")[1],
                ["scheme", "direction", "n", "ms", "% peak", "x plain"])
     out += ["Decoding, one query over 16,384 keys in 12 heads that lie in memory: `locus bench --decode`. The baseline is a pure read "
-            "of K and V, so 1 is the limit and 0.9 means 1.11 times the read.", ""]
+            "of K and V, and of the table rows that the query reaches; 0.9 means 1.11 times the read.", ""]
     out += few(bench(locus, "--decode", "--scheme", "none,t5,alibi,rope,transformer_xl")[1], ["scheme", "n", "ms", "x plain", "baseline x"])
     out += ["Linear maps, 128 / 512 rows: `locus bench --linear`. y = x Wᵀ with W packed once, dx = dz W, dW = dzᵀ x.", ""]
     out += maps(bench(locus, "--linear")[1])

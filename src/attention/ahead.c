@@ -1,15 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/ahead.h"
 
+#include <string.h>
+
+#include "core/compiler.h"
 #include "core/tensor.h"
+
+void locus_ahead_push(locus_lookahead *look, locus_ahead rows)
+{
+    const int room = (int)(sizeof look->stream / sizeof *look->stream);
+    if (look->end == room && look->first > 0) {
+        look->end -= look->first;
+        memmove(look->stream, look->stream + look->first, (size_t)look->end * sizeof *look->stream);
+        look->first = 0;
+    }
+    if (rows.count > 0 && look->end < room) look->stream[look->end++] = rows;
+}
 
 void locus_ahead_add(locus_lookahead *look, const locus_tensor *t, int64_t b, int64_t h,
                      int64_t from, int64_t to)
 {
-    const int room = (int)(sizeof look->stream / sizeof *look->stream);
-    if (!locus_present(t) || from >= to || look->end == room) return;
-    look->stream[look->end++] =
-        (locus_ahead){locus_f32(t, b, h, from), t->stride[2], t->shape[3], to - from};
+    if (!locus_present(t) || from >= to) return;
+    locus_ahead_push(look,
+                     (locus_ahead){locus_f32(t, b, h, from), t->stride[2], t->shape[3], to - from});
 }
 
 /* A stream ends with a share of its own, which may be short: it counts as a whole one. */
@@ -21,22 +34,29 @@ void locus_ahead_spread(locus_lookahead *look, int64_t shares)
     look->each = whole > 0 ? (rows + whole - 1) / whole : rows;
 }
 
-static locus_ahead next_share(locus_lookahead *look)
+locus_ahead locus_ahead_some(locus_lookahead *look, int64_t count)
 {
     if (look->first == look->end) return (locus_ahead){0};
     locus_ahead *stream = &look->stream[look->first];
-    locus_ahead share = *stream;
-    if (share.count <= look->each) {
+    locus_ahead some = *stream;
+    if (some.count <= count) {
         look->first++;
-        return share;
+        return some;
     }
-    share.count = look->each;
-    stream->rows += share.count * stream->row;
-    stream->count -= share.count;
-    return share;
+    some.count = count;
+    stream->rows += count * stream->row;
+    stream->count -= count;
+    return some;
 }
 
 void locus_ahead_take(locus_lookahead *look, locus_ahead shares[2])
 {
-    for (int i = 0; i < 2; i++) shares[i] = next_share(look);
+    for (int i = 0; i < 2; i++) shares[i] = locus_ahead_some(look, look->each);
+}
+
+void locus_ahead_bring(locus_lookahead *look, int64_t count)
+{
+    locus_ahead some = locus_ahead_some(look, count);
+    for (; some.count > 0; some.count--, some.rows += some.row)
+        for (int64_t c = 0; c < some.width; c += LOCUS_LANES) LOCUS_PREFETCH_FAR(some.rows + c);
 }

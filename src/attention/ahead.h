@@ -11,7 +11,7 @@
 #include "kernels/kernels.h"
 
 typedef struct locus_lookahead {
-    locus_ahead stream[12];
+    locus_ahead stream[64];
     int first, end;
     int64_t each; /* rows of a share */
 } locus_lookahead;
@@ -21,6 +21,13 @@ static inline void locus_ahead_begin(locus_lookahead *look) { look->first = look
 /* Add rows [from, to) of [b][h] of a [B,H,T,D] tensor. */
 void locus_ahead_add(locus_lookahead *look, const locus_tensor *t, int64_t b, int64_t h,
                      int64_t from, int64_t to);
+
+/* The same for any rows. A full list takes no more. */
+void locus_ahead_push(locus_lookahead *look, locus_ahead rows);
+
+/* The next rows, `count` of them or fewer; or bring them near now. */
+locus_ahead locus_ahead_some(locus_lookahead *look, int64_t count);
+void locus_ahead_bring(locus_lookahead *look, int64_t count);
 
 /* Spread what was added over so many shares. */
 void locus_ahead_spread(locus_lookahead *look, int64_t shares);

@@ -2,7 +2,7 @@
 /* Few queries over many keys: what counts is that keys and values are read once, and by all
  * threads.
  *
- *     task = (batch, group of query heads that share keys, split of the keys)
+ *     task = (batch, split of the keys, group of query heads that share keys)
  *     a key tile meets every head of the group before the next tile is read
  *     the splits of a head are joined in ascending order:
  *         top = max top_s,   sum = sum e^(top_s - top) sum_s,   out likewise
@@ -12,12 +12,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/few.h"
 #include "attention/forward.h"
 #include "attention/online.h"
 #include "core/parallel.h"
 #include "core/tensor.h"
 
-enum { SPLIT_KEYS = 1024, MOST_SPLITS = 64 };
+enum { SPLIT_KEYS = 2048, MOST_SPLITS = 64 };
 
 static int64_t key_tiles(const locus_plan *plan)
 {
@@ -72,24 +73,70 @@ static void keep_partial(const locus_head *head, const locus_rows *rows, partial
     memcpy(to.out + rows->first * Dv, w->out, bytes * (size_t)Dv);
 }
 
-/* One query tile of every head of the group, over key tiles [from, to). */
-static void attend_group(const locus_forward_call *call, const locus_head *heads, int64_t count,
-                         int64_t first, int64_t from, int64_t to, int64_t split)
+/* Splits come first: what heads share by position (turns, tables) is still near. */
+typedef struct task {
+    int64_t b, kv, first, count; /* heads first .. first + count - 1 share keys */
+    int64_t split, from, to;     /* key tiles                                    */
+} task;
+
+static int64_t task_count(const locus_plan *plan)
+{
+    return plan->call.B * plan->call.Hk * groups_of(plan) * split_count(plan);
+}
+
+static task task_at(const locus_plan *plan, int64_t index)
+{
+    const int64_t splits = split_count(plan), groups = groups_of(plan), Hk = plan->call.Hk;
+    const int64_t sharing = plan->call.H / Hk, each = plan->forward.group;
+    const int64_t group = index % groups, kv = index / groups % Hk;
+    const int64_t split = index / groups / Hk % splits;
+    return (task){.b = index / groups / Hk / splits,
+                  .kv = kv,
+                  .first = kv * sharing + group * each,
+                  .count = locus_least(each, sharing - group * each),
+                  .split = split,
+                  .from = split * key_tiles(plan) / splits,
+                  .to = (split + 1) * key_tiles(plan) / splits};
+}
+
+/* The first rows of the task that this worker is likely to get next. */
+static void look_beyond(const locus_forward_call *call, locus_lookahead *look,
+                        const locus_rows *rows, int64_t index)
+{
+    const int64_t after = index + (int64_t)call->plan->threads;
+    if (after >= task_count(call->plan)) return;
+    const task next = task_at(call->plan, after);
+    const locus_head head = locus_forward_head(call, NULL, next.b, next.first);
+    locus_few_ahead(look, &head, 1, rows, next.from, LOCUS_UP_TO_KEYS);
+}
+
+/* One query tile of every head of the group, over the task's key tiles. */
+static void attend_group(const locus_forward_call *call, const locus_head *heads, const task *now,
+                         int64_t index, int64_t first)
 {
     locus_online members[MOST_GROUP];
-    for (int64_t g = 0; g < count; g++) locus_online_begin(&members[g], &heads[g], first);
-    from = locus_most(from, members[0].rows.tile_from);
-    to = locus_least(to, members[0].rows.tile_to);
-    for (int64_t t = from; t < to; t++)
-        for (int64_t g = 0; g < count; g++) locus_online_step(&members[g], t);
-    for (int64_t g = 0; g < count; g++) {
+    locus_lookahead *look = &heads->worker->progress->look;
+    for (int64_t g = 0; g < now->count; g++) locus_online_begin(&members[g], &heads[g], first);
+    const locus_rows *rows = &members[0].rows;
+    const int64_t from = locus_most(now->from, rows->tile_from);
+    const int64_t to = locus_least(now->to, rows->tile_to);
+    locus_ahead_begin(look);
+    if (from < to) locus_few_ahead(look, heads, now->count, rows, from, LOCUS_FROM_VALUES);
+    for (int64_t t = from; t < to; t++) {
+        if (t + 1 < to)
+            locus_few_ahead(look, heads, now->count, rows, t + 1, LOCUS_WHOLE_TILE);
+        else
+            look_beyond(call, look, rows, index);
+        for (int64_t g = 0; g < now->count; g++) locus_online_step(&members[g], t);
+    }
+    for (int64_t g = 0; g < now->count; g++) {
         const locus_head *head = &heads[g];
         const locus_worker *w = head->worker;
         locus_online_flush(&members[g]);
         if (split_count(call->plan) > 1)
-            keep_partial(head, &members[g].rows, partial_at(call, head->b, head->h, split));
+            keep_partial(head, rows, partial_at(call, head->b, head->h, now->split));
         else
-            locus_online_write(head, &members[g].rows, call->results, w->top, w->sum, w->out);
+            locus_online_write(head, rows, call->results, w->top, w->sum, w->out);
     }
 }
 
@@ -97,28 +144,18 @@ static void run_task(void *context, size_t index, uint32_t worker_number)
 {
     const locus_forward_call *call = context;
     const locus_plan *plan = call->plan;
-    const int64_t splits = split_count(plan), groups = groups_of(plan), Hk = plan->call.Hk;
-    const int64_t split = (int64_t)index % splits, group = (int64_t)index / splits % groups;
-    const int64_t kv = (int64_t)index / splits / groups % Hk;
-    const int64_t b = (int64_t)index / splits / groups / Hk;
-    const int64_t sharing = plan->call.H / Hk, each = plan->forward.group;
-    const int64_t first = kv * sharing + group * each;
-    const int64_t count = locus_least(each, sharing - group * each);
-    const int64_t from = split * key_tiles(plan) / splits;
-    const int64_t to = (split + 1) * key_tiles(plan) / splits;
-
+    const task now = task_at(plan, (int64_t)index);
     locus_worker worker, shifted[MOST_GROUP];
     locus_head heads[MOST_GROUP];
     locus_forward_worker(call, worker_number, &worker);
-    for (int64_t g = 0; g < count; g++) {
+    for (int64_t g = 0; g < now.count; g++) {
         locus_worker_shift(plan, &worker, g * plan->forward.rows, &shifted[g]);
-        heads[g] = locus_forward_head(call, &shifted[g], b, first + g);
+        heads[g] = locus_forward_head(call, &shifted[g], now.b, now.first + g);
         if (call->tables != NULL) locus_tables_use(&heads[g]);
     }
-    const int64_t keys = plan->forward.keys;
-    locus_head_pack(&heads[0], from * keys, locus_least(to * keys, plan->call.Tk), 0);
+    locus_head_begin(&heads[0]);
     for (int64_t row = 0; row < plan->call.Tq; row += plan->forward.rows)
-        attend_group(call, heads, count, row, from, to, split);
+        attend_group(call, heads, &now, (int64_t)index, row);
 }
 
 /* Join the splits of one (batch, head) in the first one's place. */
@@ -153,7 +190,6 @@ void locus_decode(const locus_forward_call *call)
     const locus_plan *plan = call->plan;
     const int64_t splits = split_count(plan), heads = plan->call.B * plan->call.H;
     if (heads == 0) return;
-    const int64_t tasks = plan->call.B * plan->call.Hk * groups_of(plan) * splits;
-    locus_parallel_for(plan->threads, (size_t)tasks, run_task, (void *)(uintptr_t)call);
+    locus_parallel_for(plan->threads, (size_t)task_count(plan), run_task, (void *)(uintptr_t)call);
     if (splits > 1) locus_parallel_for(plan->threads, (size_t)heads, join, (void *)(uintptr_t)call);
 }

@@ -17,7 +17,9 @@ static size_t worker_bytes(const locus_plan *plan)
 static size_t carve(const locus_plan *plan, char *base, locus_forward_call *call)
 {
     locus_arena arena = {base, 0};
-    call->bias = locus_take_floats(&arena, plan->call.H * locus_bias_room(plan, &plan->forward));
+    /* few rows find theirs tile by tile */
+    const int64_t biases = plan->few_rows ? 0 : locus_bias_room(plan, &plan->forward);
+    call->bias = locus_take_floats(&arena, plan->call.H * biases);
     call->worker_bytes = worker_bytes(plan);
     call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
     call->partial = locus_take_floats(&arena, locus_decode_floats(plan));
@@ -49,7 +51,9 @@ locus_head locus_forward_head(const locus_forward_call *call, locus_worker *work
         .b = b,
         .h = h,
         .kv = h / (plan->call.H / plan->call.Hk),
-        .bias = locus_head_bias(plan, &plan->forward, call->bias, h),
+        .bias = plan->few_rows && call->tables == NULL
+                    ? NULL
+                    : locus_head_bias(plan, &plan->forward, call->bias, h),
         .tables = call->tables,
     };
 }
@@ -157,7 +161,7 @@ static locus_status forward(const locus_plan *plan, const locus_tables *tables,
     carve(plan, locus_align(workspace), &call);
     if (tables != NULL)
         call.bias = tables->bias;
-    else
+    else if (!plan->few_rows)
         locus_lower_biases(plan, &plan->forward, in, call.bias);
     if (plan->call.Tq > 0 && plan->few_rows)
         locus_decode(&call);

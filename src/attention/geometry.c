@@ -17,7 +17,7 @@ static int64_t pieces(int64_t wanted, int64_t heads, int64_t tiles)
 static locus_geometry geometry(const locus_plan *plan, int64_t rows, int64_t keys)
 {
     /* A table on the key side costs keys (rows + keys) products per tile: many rows. */
-    if (locus_query_table(plan, &plan->shapes) != NULL) {
+    if (rows > FEW_ROWS && locus_query_table(plan, &plan->shapes) != NULL) {
         rows = plan->call.Tq <= MOST_ROWS ? MOST_ROWS : 384;
         keys = 128;
     }
@@ -51,7 +51,11 @@ void locus_choose_geometry(locus_plan *plan, const char *path)
     const locus_call *call = &plan->call;
     const int64_t heads = call->B * call->H;
     plan->few_rows = path != NULL ? strcmp(path, "rows") == 0 : call->Tq <= FEW_ROWS;
-    plan->forward = geometry(plan, few_tiles(call, 48), 512);
+    /* Few rows: the values of a tile are fetched while its keys are multiplied, and stay in the
+     * second cache with whatever else is on its way. */
+    enum { FETCHED_KEYS = 128 };
+    plan->forward = plan->few_rows ? geometry(plan, FEW_ROWS, FETCHED_KEYS)
+                                   : geometry(plan, few_tiles(call, 48), 512);
     plan->backward = geometry(plan, 96, plan->gain != NULL ? 256 : 192);
     /* A key tile and its gradients stay near while a group of query tiles goes by. So many keys
      * and values of 64 floats, packed and not, and their gradients fill half of the second cache:
@@ -61,7 +65,9 @@ void locus_choose_geometry(locus_plan *plan, const char *path)
         plan->backward.group =
             locus_least(MOST_GROUP, locus_most(1, locus_ceil_div(call->Tq, plan->backward.rows)));
     /* So may a key tile of few queries, while the heads that share it go by. */
-    const int alike = plan->index == NULL && !locus_present(&plan->shapes.pos_q);
+    const locus_tensor *values = locus_value_table(plan, &plan->shapes);
+    const int alike =
+        (plan->index == NULL || plan->table_steps) && (values == NULL || values->rank == 2);
     if (plan->few_rows && alike && call->Hk > 0)
         plan->forward.group = locus_least(MOST_GROUP, locus_most(1, call->H / call->Hk));
     /* Forward, rows do not depend on each other, so the cut may follow the threads; each

@@ -169,21 +169,21 @@ void locus_lower_free(locus_plan *plan)
     locus_release(plan->allocator, plan->gain);
 }
 
-static void lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, int64_t pad,
-                       float *room)
+void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, int64_t from,
+                      int64_t to, float *values)
 {
     const locus_call *call = &plan->call;
-    float *by_z = room + pad;
-    memset(room, 0, (size_t)pad * sizeof *room);
-    memset(by_z + plan->span, 0, (size_t)pad * sizeof *room);
-    if (plan->bias_row != NULL) {
-        const float *column = (const float *)in->bias.data + head * in->bias.stride[1];
-        for (int64_t z = 0; z < plan->span; z++)
-            by_z[z] = column[plan->bias_row[z] * in->bias.stride[0]];
-        return;
+    const float *column =
+        plan->bias_row == NULL ? NULL : (const float *)in->bias.data + head * in->bias.stride[1];
+    for (int64_t z = from; z < to; z++) {
+        float *value = values + (z - from);
+        if (z < 0 || z >= plan->span)
+            *value = 0.0f;
+        else if (column != NULL)
+            *value = column[plan->bias_row[z] * in->bias.stride[0]];
+        else
+            *value = (float)call->scheme->bias(call, in, head, call->most - z);
     }
-    for (int64_t z = 0; z < plan->span; z++)
-        by_z[z] = (float)call->scheme->bias(call, in, head, call->most - z);
 }
 
 typedef struct bias_call {
@@ -197,8 +197,9 @@ static void lower_head(void *context, size_t head, uint32_t worker)
 {
     const bias_call *call = context;
     (void)worker;
-    lower_bias(call->plan, call->in, (int64_t)head, call->geometry->window,
-               call->bias + (int64_t)head * locus_bias_room(call->plan, call->geometry));
+    const int64_t pad = call->geometry->window;
+    locus_lower_bias(call->plan, call->in, (int64_t)head, -pad, call->plan->span + pad,
+                     call->bias + (int64_t)head * locus_bias_room(call->plan, call->geometry));
 }
 
 void locus_lower_biases(const locus_plan *plan, const locus_geometry *geometry,

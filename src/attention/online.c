@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/few.h"
 #include "core/tensor.h"
 
 /* out[i] += sum of folded weights times value table entries */
@@ -32,8 +33,11 @@ static void add_values(locus_online *online, const locus_tile *tile)
             plan->kernels->scale(w->out + i * Dv, w->out + i * Dv, w->carry[i], Dv);
 
     const locus_block values = locus_value_block(head, tile, w->clean[0]);
-    plan->kernels->gemm(w->out, Dv, weights, g->stride, 1, values.clean, values.clean_row,
-                        tile->rows, tile->columns, Dv, 1);
+    if (head->unpacked)
+        locus_few_values(head, tile, weights, &values);
+    else
+        plan->kernels->gemm(w->out, Dv, weights, g->stride, 1, values.clean, values.clean_row,
+                            tile->rows, tile->columns, Dv, 1);
     locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &values, locus_by_column(), Dv);
     if (locus_value_table(plan, head->in) == NULL) return;
 
@@ -69,6 +73,7 @@ void locus_online_step(locus_online *online, int64_t key_tile)
     const locus_finish finish = {.greatest = w->greatest};
     locus_tile tile;
     if (!locus_tile_begin(&head, &online->rows, key_tile, &tile)) return;
+    if (head.unpacked && head.tables == NULL) head.bias = locus_few_bias(&head, &tile);
     const int found = locus_tile_scores(&head, &online->rows, &tile, &finish);
     head.plan->kernels->softmax_step(w->score, head.geometry->stride, tile.rows, tile.columns,
                                      found ? w->greatest : NULL, w->top, w->sum, w->carry);

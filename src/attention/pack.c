@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/few.h"
 #include "attention/relative.h"
 #include "core/tensor.h"
 
@@ -21,7 +22,8 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->key_panels =
         locus_take_floats(arena, plan->few_rows && !backward ? 0 : locus_panel_floats(Tk, D));
     w->value_panels = locus_take_floats(arena, backward ? locus_panel_floats(Tk, Dv) : 0);
-    w->place_panels = locus_take_floats(arena, places ? locus_panel_floats(Tk, D) : 0);
+    const int few = plan->few_rows && !backward;
+    w->place_panels = locus_take_floats(arena, places && !few ? locus_panel_floats(Tk, D) : 0);
     w->key_bad = locus_take(arena, Tk, 1);
     w->value_bad = locus_take(arena, Tk, 1);
     w->place_bad = locus_take(arena, places ? Tk : 0, 1);
@@ -49,9 +51,11 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     const int64_t packed = locus_panel_floats(plan->row_count, D);
     const int packs = backward ? packed <= 1 << 19 : !plan->few_rows;
     const int64_t panels = tables && packs ? packed : 0;
-    for (size_t i = 0; i < (backward ? 4 : 2); i++) w->strips[i] = locus_take_floats(arena, strips);
-    w->key_strip =
-        locus_take_floats(arena, by_keys ? g->keys * locus_strip_width(plan, g->rows, g->keys) : 0);
+    w->bias = locus_take_floats(arena, few && plan->has_bias ? g->window : 0);
+    for (size_t i = 0; i < (backward ? 4 : 2); i++)
+        w->strips[i] = locus_take_floats(arena, (few ? g->group : 1) * strips);
+    w->key_strip = locus_take_floats(
+        arena, by_keys && !few ? g->keys * locus_strip_width(plan, g->rows, g->keys) : 0);
     w->flipped = locus_take_floats(arena, backward && by_keys ? LOCUS_LANES * rows : 0);
     float *key_panels = locus_take_floats(arena, panels);
     float *query_panels = locus_take_floats(arena, by_keys ? panels : 0);
@@ -94,6 +98,11 @@ void locus_worker_shift(const locus_plan *plan, const locus_worker *w, int64_t f
     to->delta += first;
     to->content_bad += first;
     to->dout_bad += first;
+    if (plan->index != NULL) { /* few rows */
+        const locus_geometry *g = &plan->forward;
+        to->position += first * D;
+        for (int i = 0; i < 2; i++) to->strips[i] += first / g->rows * locus_strips_floats(plan, g);
+    }
     if (locus_present(&plan->shapes.pos_q)) {
         to->place += first * D;
         to->dplace += first * D;
@@ -103,8 +112,9 @@ void locus_worker_shift(const locus_plan *plan, const locus_worker *w, int64_t f
 
 void locus_turn_row(const locus_plan *plan, float *row, const float *turn, float direction)
 {
-    plan->kernels->turn(row, turn, plan->call.pairs,
-                        plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, direction);
+    plan->kernels->turn(row, 0, row, 0, turn, plan->call.pairs, 1,
+                        plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, direction,
+                        (locus_ahead){0});
 }
 
 /* Keys [first, first + count) of the head, turned, in worker->turned. */
@@ -117,6 +127,10 @@ static const float *turn_keys(const locus_head *head, int64_t first, int64_t cou
     if (progress->turned_first == first && progress->turned_count >= count) return rows;
     progress->turned_first = first;
     progress->turned_count = count;
+    if (head->unpacked) {
+        locus_few_turn(head, first, count);
+        return rows;
+    }
     for (int64_t j = 0; j < count; j++) {
         memcpy(rows + j * D, locus_f32(&head->in->k, head->b, head->kv, first + j),
                (size_t)D * sizeof *rows);
@@ -170,7 +184,8 @@ static void pack_entries(const locus_head *head)
 
 void locus_tables_pack(const locus_head *head)
 {
-    if (locus_present(&head->in->pos_k)) pack_places(head, 0, head->plan->call.Tk);
+    if (locus_present(&head->in->pos_k) && !head->unpacked)
+        pack_places(head, 0, head->plan->call.Tk);
     pack_entries(head);
 }
 
@@ -184,29 +199,42 @@ static void find_bad_entries(const locus_head *head)
         locus_entries_begin(head, query_table, D, head->worker->query_table_bad);
 }
 
+static void find_bad_values(const locus_head *head, int64_t first, int64_t count)
+{
+    const locus_tensor *v = &head->in->v;
+    uint8_t *bad = head->worker->value_bad + first;
+    if (head->plan->hides)
+        head->plan->kernels->bad_rows(bad, locus_f32(v, head->b, head->kv, first), v->stride[2],
+                                      count, head->plan->call.Dv);
+    else /* every row sees every value */
+        memset(bad, 0, (size_t)count);
+}
+
+void locus_head_begin(const locus_head *head)
+{
+    locus_ahead_begin(&head->worker->progress->look);
+    head->worker->progress->turned_count = -1;
+    if (head->tables == NULL) pack_entries(head);
+}
+
 void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backward)
 {
     const locus_tensor *v = &head->in->v;
     const locus_kernels *kernels = head->plan->kernels;
     locus_worker *w = head->worker;
     const int64_t Dv = head->plan->call.Dv;
-    locus_ahead_begin(&w->progress->look);
-    w->progress->turned_count = -1;
+    locus_head_begin(head);
     for (int64_t first = from; first < to; first += head->geometry->keys) {
         const int64_t count = locus_least(head->geometry->keys, to - first);
         const float *rows = locus_f32(v, head->b, head->kv, first);
-        if (!head->unpacked) pack_keys(head, first, count, backward);
-        if (head->plan->hides)
-            kernels->bad_rows(w->value_bad + first, rows, v->stride[2], count, Dv);
-        else /* every row sees every value */
-            memset(w->value_bad + first, 0, (size_t)count);
+        pack_keys(head, first, count, backward);
+        find_bad_values(head, first, count);
         if (backward)
             kernels->pack(w->value_panels + locus_panel_at(first, Dv), rows, v->stride[2], count,
                           Dv);
         if (locus_present(&head->in->pos_k) && head->tables == NULL)
             pack_places(head, first, count);
     }
-    if (head->tables == NULL) pack_entries(head);
     if (backward) find_bad_entries(head);
 }
 
@@ -321,6 +349,7 @@ locus_block locus_key_block(const locus_head *head, const locus_tile *tile, floa
 
 locus_block locus_value_block(const locus_head *head, const locus_tile *tile, float *room)
 {
+    if (head->unpacked) find_bad_values(head, tile->key, tile->columns);
     return locus_block_of(locus_f32(&head->in->v, head->b, head->kv, tile->key),
                           head->in->v.stride[2], tile->columns, head->plan->call.Dv,
                           head->worker->value_bad + tile->key, room);

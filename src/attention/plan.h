@@ -99,6 +99,9 @@ static inline int64_t locus_bias_room(const locus_plan *plan, const locus_geomet
 {
     return plan->has_bias ? plan->span + 2 * geometry->window : 0;
 }
+/* Those of one head for z in [from, to); 0 where no distance is. */
+void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, int64_t from,
+                      int64_t to, float *values);
 void locus_lower_biases(const locus_plan *plan, const locus_geometry *geometry,
                         const locus_tensors *in, float *bias);
 

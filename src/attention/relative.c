@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/few.h"
 #include "core/tensor.h"
 
 /* Entries low .. high; origin[j - i] is the entry of pair (i, j). */
@@ -140,8 +141,9 @@ static void entry_products(const locus_head *head, const operand *o, float *to, 
     int64_t stride;
     const float *entries = locus_table_entries(head->plan, o->table, head->h, &stride);
     entries += first * stride;
-    if (head->unpacked && o->rows < LOCUS_LANES) {
-        kernels->dots(to, to_row, o->A, o->row, entries, stride, o->rows, o->width, count, NULL, 0);
+    if (head->unpacked) {
+        locus_few_dots(head, to, to_row, o->A, o->row, entries, stride, o->rows, o->width, count,
+                       NULL, 0);
         return;
     }
     locus_product_tile product = {.c = to,
@@ -283,11 +285,12 @@ static void advance(const locus_head *head, const locus_band *band, locus_strip 
     strip->end = locus_most(strip->end, end);
 }
 
-/* Vectors of distances begin at multiples of LOCUS_LANES, wherever the rows of a tile do: the sum of
- * a row does not depend on its tile. */
-static int64_t vector_start(int64_t z)
+/* Vectors of distances begin at multiples of LOCUS_LANES, wherever the rows of a tile or the
+ * distances of a plan do: the sum of a row depends on neither. `ascending` is minus a distance. */
+static int64_t vector_start(int64_t ascending)
 {
-    return (z >= 0 ? z : z - (LOCUS_LANES - 1)) / LOCUS_LANES * LOCUS_LANES;
+    const int64_t down = ascending >= 0 ? ascending : ascending - (LOCUS_LANES - 1);
+    return down / LOCUS_LANES * LOCUS_LANES;
 }
 
 static void fold_band(const locus_head *head, const locus_band *band, const float *T,
@@ -295,7 +298,7 @@ static void fold_band(const locus_head *head, const locus_band *band, const floa
 {
     const locus_plan *plan = head->plan;
     const stretch s = band_stretch(plan, band);
-    const int64_t stride = head->geometry->stride, z_00 = plan->call.most - band->delta_00;
+    const int64_t stride = head->geometry->stride;
     advance(head, band, strip, panel_start(s.low), panel_start(s.high) + LOCUS_PANEL, flush,
             context);
     const float *from = T + band->first * stride;
@@ -306,16 +309,16 @@ static void fold_band(const locus_head *head, const locus_band *band, const floa
                     from[i * stride + j];
         return;
     }
-    const int64_t at = vector_start(z_00 - (band->rows - 1));
+    const int64_t at = vector_start(-band->delta_00 - (band->rows - 1));
     const locus_fold_tile fold = {.y = strip->data,
                                   .y_row = strip->width,
                                   .first = (int32_t)strip->first,
-                                  .index = plan->index + at,
+                                  .index = plan->index + plan->call.most + at,
                                   .x = from,
                                   .x_row = stride,
                                   .rows = band->rows,
                                   .width = band->columns,
-                                  .start = z_00 - at,
+                                  .start = -band->delta_00 - at,
                                   .slope = -1};
     plan->kernels->fold(&fold);
 }
@@ -359,16 +362,16 @@ static void fold_flipped(const locus_head *head, const locus_tile *tile, const f
     float *flipped = head->worker->flipped;
     for (int64_t j = 0; j < tile->columns; j += LOCUS_LANES) {
         const int64_t count = locus_least(LOCUS_LANES, tile->columns - j);
-        const int64_t z = plan->call.most - tile->delta_00 + j - last, at = vector_start(z);
+        const int64_t first = j - last - tile->delta_00, at = vector_start(first);
         const locus_fold_tile fold = {.y = strip->data + j * strip->width,
                                       .y_row = strip->width,
                                       .first = (int32_t)strip->first,
-                                      .index = plan->index + at,
+                                      .index = plan->index + plan->call.most + at,
                                       .x = flipped,
                                       .x_row = flipped_row,
                                       .rows = count,
                                       .width = tile->rows,
-                                      .start = z - at,
+                                      .start = first - at,
                                       .slope = 1};
         plan->kernels->transpose(flipped, flipped_row, T + last * stride + j, -stride, tile->rows,
                                  count);

@@ -27,7 +27,7 @@ static void carve(const locus_plan *plan, locus_arena *arena, locus_tables *t)
     const locus_call *call = &plan->call;
     const locus_tensors *in = &plan->shapes;
     const locus_tensor *values = locus_value_table(plan, in);
-    const int places = locus_present(&in->pos_k);
+    const int places = locus_present(&in->pos_k) && !plan->few_rows;
     t->bias = locus_take_floats(arena, call->H * locus_bias_room(plan, &plan->forward));
     t->key_panels = take_panels(plan, locus_key_table(plan, in), arena, &t->key_each);
     t->query_panels = take_panels(plan, locus_query_table(plan, in), arena, &t->query_each);
@@ -108,7 +108,9 @@ void locus_tables_use(const locus_head *head)
     const int64_t h = head->h;
     w->key_table_panels = t->key_panels != NULL ? t->key_panels + h * t->key_each : NULL;
     w->query_table_panels = t->query_panels != NULL ? t->query_panels + h * t->query_each : NULL;
-    w->place_panels = t->place_panels + h * t->place_each;
-    w->place_bad = t->place_bad + h * head->plan->call.Tk;
+    if (!head->unpacked) {
+        w->place_panels = t->place_panels + h * t->place_each;
+        w->place_bad = t->place_bad + h * head->plan->call.Tk;
+    }
     w->value_table_bad = t->value_bad + h * t->value_each;
 }

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/few.h"
 #include "attention/relative.h"
 #include "core/random.h"
 #include "core/tensor.h"
@@ -96,8 +97,21 @@ static void reset_positions(const locus_head *head, const locus_rows *rows, cons
     }
 }
 
-/* places = place . pos_k + bias, with the reset on the sum of the two. */
-static void make_places(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
+/* Keys that nobody sees may have no row in pos_k. */
+static void few_places(const locus_head *head, const locus_tile *tile)
+{
+    const locus_tensor *pos_k = &head->in->pos_k;
+    const int64_t D = head->plan->call.D, row = head->geometry->stride;
+    const int64_t known = locus_most(0, locus_least(tile->columns, pos_k->shape[1] - tile->key));
+    float *places = head->worker->places;
+    locus_few_dots(head, places, row, head->worker->place, D,
+                   locus_f32(pos_k, head->h, tile->key, 0), pos_k->stride[1], tile->rows, D, known,
+                   bias_slice(head, tile), -1);
+    for (int64_t i = 0; i < tile->rows; i++)
+        memset(places + i * row + known, 0, (size_t)(tile->columns - known) * sizeof *places);
+}
+
+static void product_places(const locus_head *head, const locus_tile *tile)
 {
     const locus_worker *w = head->worker;
     const locus_geometry *g = head->geometry;
@@ -113,7 +127,14 @@ static void make_places(const locus_head *head, const locus_rows *rows, const lo
                                         .plus = bias_slice(head, tile),
                                         .plus_row = -1};
     head->plan->kernels->product(&product);
-    if (head->plan->has_reset) reset_positions(head, rows, tile, w->places, g->stride);
+}
+
+/* places = place . pos_k + bias, with the reset on the sum of the two. */
+static void make_places(const locus_head *head, const locus_rows *rows, const locus_tile *tile)
+{
+    (head->unpacked ? few_places : product_places)(head, tile);
+    if (head->plan->has_reset)
+        reset_positions(head, rows, tile, head->worker->places, head->geometry->stride);
 }
 
 /* ---- masks ---- */
@@ -234,8 +255,8 @@ static void score_few(const locus_head *head, const locus_tile *tile, const locu
     float *score = head->worker->score + block->first * row + block->column;
     int64_t stride;
     const float *rows = locus_key_rows(head, tile, &stride) + block->column * stride;
-    head->plan->kernels->dots(score, row, content + block->first * D, D, rows, stride, block->rows,
-                              D, block->columns, plus.data, plus.row);
+    locus_few_dots(head, score, row, content + block->first * D, D, rows, stride, block->rows, D,
+                   block->columns, plus.data, plus.row);
     for (int64_t i = 0; plus.shift != NULL && i < block->rows; i++)
         for (int64_t j = 0; j < block->columns; j++) score[i * row + j] += plus.shift[i];
 }
@@ -249,7 +270,8 @@ static void score_with_tables(const locus_head *head, const locus_tile *tile, co
     const locus_tensor *key_table = locus_key_table(plan, head->in);
     const locus_tensor *query_table = locus_query_table(plan, head->in);
     locus_strip by_keys = {0};
-    if (query_table != NULL) by_keys = locus_products_by_keys(head, tile, query_table);
+    if (query_table != NULL && !head->unpacked)
+        by_keys = locus_products_by_keys(head, tile, query_table);
     for (int64_t b = 0; b < locus_bands(tile); b++) {
         const locus_band band = locus_band_at(tile, b);
         locus_strip *strip = &head->key_strips->band[b];
@@ -260,7 +282,7 @@ static void score_with_tables(const locus_head *head, const locus_tile *tile, co
             const locus_band block = locus_block_at(head, &band, column);
             locus_slice plus = {NULL, 0, NULL};
             if (key_table != NULL) plus = locus_strip_slice(head, &block, strip);
-            if (query_table != NULL) plus = locus_slice_by_keys(head, &block, &by_keys, plus);
+            if (by_keys.data != NULL) plus = locus_slice_by_keys(head, &block, &by_keys, plus);
             if (head->unpacked)
                 score_few(head, tile, &block, content, plus);
             else
@@ -274,6 +296,7 @@ int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locu
                       const locus_finish *finish)
 {
     const locus_worker *w = head->worker;
+    const locus_tensor *query_table = locus_query_table(head->plan, head->in);
     const int places = locus_present(&head->in->pos_q);
     const int more = locus_present(&head->in->bias_dense) || hides_some(head, tile);
     const int finished = !more && !head->unpacked;
@@ -293,6 +316,7 @@ int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locu
         else
             score_block(head, tile, &all, content, plus, finish);
     }
+    if (head->unpacked && query_table != NULL) locus_few_by_keys(head, tile, query_table, w->score);
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile);
     if (hides_some(head, tile)) hide_masked(head, tile);
     return finished;

@@ -54,6 +54,7 @@ typedef struct locus_worker {
     float *places;    /* [rows][keys] the position part of TUPE; [band][keys] of other tables */
     float *expanded;  /* [band][distances] a strip by distance, see relative.h                */
     float *shift;     /* [band] where all of a strip is one entry                             */
+    float *bias;      /* [window] additive values, few rows only                              */
     float *strips[4]; /* see relative.h: reads and folds of two tables       */
     float *key_strip; /* [keys][..] products with, or folds to, a key-side table */
     float *flipped;   /* [LOCUS_LANES][rows] a few columns of a tile             */
@@ -74,7 +75,7 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *geometry, 
                         locus_arena *arena, locus_worker *worker);
 
 /* The worker as a query tile sees it whose rows stand at `first` in the group. Schemes with
- * relative tables have groups of one. */
+ * relative tables have groups of one where rows are many. */
 void locus_worker_shift(const locus_plan *plan, const locus_worker *worker, int64_t first,
                         locus_worker *shifted);
 
@@ -111,6 +112,9 @@ typedef struct locus_tile {
 /* Pack the head's tables, as far as its worker has room for them (NULL: not), for the forward
  * pass. */
 void locus_tables_pack(const locus_head *head);
+
+/* Before the first tile of a head whose keys are read as they lie. */
+void locus_head_begin(const locus_head *head);
 
 /* Pack the head's keys [from, to); `backward`: also the values, for dout . v, and find the
  * bad rows that sums over keys must know. */

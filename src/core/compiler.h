@@ -9,6 +9,7 @@
 #define LOCUS_INLINE static inline __attribute__((always_inline))
 #define LOCUS_NOINLINE __attribute__((noinline))
 #define LOCUS_RESTRICT __restrict
+#define LOCUS_PREFETCH_FAR(p) __builtin_prefetch(p, 0, 2) /* into the second cache */
 __extension__ typedef unsigned __int128 locus_u128;
 __extension__ typedef __int128 locus_i128;
 #else

@@ -243,38 +243,6 @@ static LOCUS_PRODUCT(product)
         product_sum_ways[added](t);
 }
 
-/* Four right rows against one left row at a time. */
-LOCUS_INLINE void four_dots(float *to, const float *a, const float *right, int64_t row_stride,
-                            int64_t inner, const int count)
-{
-    vf sum[4];
-    for (int k = 0; k < count; k++) sum[k] = v_set1(0.0f);
-    int64_t j = 0;
-    for (; j + VL <= inner; j += VL)
-        for (int k = 0; k < count; k++)
-            sum[k] = v_fma(v_load(a + j), v_load(right + k * row_stride + j), sum[k]);
-    if (j < inner)
-        for (int k = 0; k < count; k++)
-            sum[k] = v_fma(v_loadn(a + j, inner - j),
-                           v_loadn(right + k * row_stride + j, inner - j), sum[k]);
-    for (int k = 0; k < count; k++) to[k] = v_sum(sum[k]);
-}
-
-static LOCUS_DOTS(dots)
-{
-    int64_t c = 0;
-    for (; c + 4 <= columns; c += 4)
-        for (int64_t i = 0; i < rows; i++)
-            four_dots(C + i * c_row + c, A + i * a_row, right + c * row_stride, row_stride, inner,
-                      4);
-    for (; c < columns; c++)
-        for (int64_t i = 0; i < rows; i++)
-            four_dots(C + i * c_row + c, A + i * a_row, right + c * row_stride, row_stride, inner,
-                      1);
-    for (int64_t i = 0; plus != NULL && i < rows; i++)
-        for (c = 0; c < columns; c++) C[i * c_row + c] += plus[i * plus_row + c];
-}
-
 /* Blocks of VL x VL in registers; what is left over one by one. */
 static LOCUS_TRANSPOSE(transpose)
 {

@@ -79,12 +79,24 @@ typedef struct locus_product_tile {
 typedef LOCUS_PRODUCT((*locus_product_fn));
 
 /* C = s for few rows, with the right rows as they lie, row_stride apart. The sums run in
- * lanes: their bits are not those of `product`. */
+ * lanes: their bits are not those of `product`. `ahead` is brought near meanwhile. */
 #define LOCUS_DOTS(name)                                                                           \
     void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *right,          \
               int64_t row_stride, int64_t rows, int64_t inner, int64_t columns, const float *plus, \
-              int64_t plus_row)
+              int64_t plus_row, locus_ahead ahead)
 typedef LOCUS_DOTS((*locus_dots_fn));
+
+/* C[i][c] += sum_j A[i][j] B[j][c] for few rows, with the bits of gemm; `ahead` meanwhile. */
+#define LOCUS_MIX(name)                                                                            \
+    void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *B,              \
+              int64_t b_row, int64_t rows, int64_t inner, int64_t columns, locus_ahead ahead)
+typedef LOCUS_MIX((*locus_mix_fn));
+
+/* y[c] += factor X_c . table_(index[c]) for c < count: rows x_row and table_row apart, signed. */
+#define LOCUS_PAIR_DOTS(name)                                                                      \
+    void name(float *y, const float *X, int64_t x_row, const float *table, int64_t table_row,      \
+              const int32_t *index, int64_t count, int64_t width, float factor)
+typedef LOCUS_PAIR_DOTS((*locus_pair_dots_fn));
 
 /* C[i][c] = (accumulate ? C[i][c] : 0) + sum_j A[i][j] B[j][c]
  * for i < rows, j < inner, c < columns, j ascending. A is read at
@@ -224,11 +236,13 @@ typedef struct locus_fold_tile {
 #define LOCUS_FOLD(name) void name(const locus_fold_tile *t)
 typedef LOCUS_FOLD((*locus_fold_fn));
 
-/* Turn the pairs of one row in place: with cosines in turn[0 .. pairs-1] and sines behind
- * them, (x, y) becomes (x cos - y sin, y cos + x sin). Pair t is columns t and pairs + t, or
- * 2t and 2t + 1 where interleaved. direction = -1 turns back. */
+/* Turn the pairs of each row, `to` may be `rows`: with cosines in turn[0 .. pairs-1] and sines
+ * behind them, for row after row, (x, y) becomes (x cos - y sin, y cos + x sin). Pair t is columns
+ * t and pairs + t, or 2t and 2t + 1 where interleaved. direction = -1 turns back. `next` is
+ * brought near meanwhile. */
 #define LOCUS_TURN(name)                                                                           \
-    void name(float *row, const float *turn, int64_t pairs, int interleaved, float direction)
+    void name(float *to, int64_t to_row, const float *rows, int64_t row_stride, const float *turn, \
+              int64_t pairs, int64_t count, int interleaved, float direction, locus_ahead next)
 typedef LOCUS_TURN((*locus_turn_fn));
 
 /* rows[r][c] = rows[r][shift + c] for r < count, c < kept. */
@@ -255,6 +269,8 @@ typedef struct locus_kernels {
     locus_transpose_fn transpose;
     locus_product_fn product;
     locus_dots_fn dots;
+    locus_mix_fn mix;
+    locus_pair_dots_fn pair_dots;
     locus_row_dots_fn row_dots;
     locus_gemm_fn gemm;
     locus_linear_fn linear;

@@ -95,29 +95,31 @@ static LOCUS_BAD_ROWS(bad_rows)
     return 1;
 }
 
-LOCUS_INLINE void turn_pair(float *x, float *y, float cosine, float sine)
+LOCUS_INLINE void turn_pair(float *to_x, float *to_y, float x, float y, float cosine, float sine)
 {
-    const float old = *x;
-    *x = old * cosine - *y * sine;
-    *y = *y * cosine + old * sine;
+    *to_x = x * cosine - y * sine;
+    *to_y = y * cosine + x * sine;
 }
 
-static inline void turn_halves(float *row, const float *turn, int64_t pairs, float direction)
+LOCUS_INLINE void turn_halves(float *to, const float *row, const float *turn, int64_t pairs,
+                              float direction)
 {
     const vf sign = v_set1(direction);
     int64_t t = 0;
     for (; t + VL <= pairs; t += VL) {
         const vf x = v_load(row + t), y = v_load(row + pairs + t), cosine = v_load(turn + t);
         const vf sine = v_mul(v_load(turn + pairs + t), sign);
-        v_store(row + t, v_sub(v_mul(x, cosine), v_mul(y, sine)));
-        v_store(row + pairs + t, v_add(v_mul(y, cosine), v_mul(x, sine)));
+        v_store(to + t, v_sub(v_mul(x, cosine), v_mul(y, sine)));
+        v_store(to + pairs + t, v_add(v_mul(y, cosine), v_mul(x, sine)));
     }
     for (; t < pairs; t++)
-        turn_pair(row + t, row + pairs + t, turn[t], turn[pairs + t] * direction);
+        turn_pair(to + t, to + pairs + t, row[t], row[pairs + t], turn[t],
+                  turn[pairs + t] * direction);
 }
 
 /* Neighbours trade places: x cos + (the other one) (-sin, +sin). */
-static inline void turn_neighbours(float *row, const float *turn, int64_t pairs, float direction)
+LOCUS_INLINE void turn_neighbours(float *to, const float *row, const float *turn, int64_t pairs,
+                                  float direction)
 {
     float alternating[VL];
     for (int k = 0; k < VL; k++) alternating[k] = k % 2 == 0 ? -direction : direction;
@@ -125,16 +127,23 @@ static inline void turn_neighbours(float *row, const float *turn, int64_t pairs,
     int64_t t = 0;
     for (; t + VL / 2 <= pairs; t += VL / 2) {
         const vf x = v_load(row + 2 * t), sine = v_mul(v_twice(turn + pairs + t), sign);
-        v_store(row + 2 * t, v_add(v_mul(x, v_twice(turn + t)), v_mul(v_swap_pairs(x), sine)));
+        v_store(to + 2 * t, v_add(v_mul(x, v_twice(turn + t)), v_mul(v_swap_pairs(x), sine)));
     }
     for (; t < pairs; t++)
-        turn_pair(row + 2 * t, row + 2 * t + 1, turn[t], turn[pairs + t] * direction);
+        turn_pair(to + 2 * t, to + 2 * t + 1, row[2 * t], row[2 * t + 1], turn[t],
+                  turn[pairs + t] * direction);
 }
 
 static LOCUS_TURN(turn)
 {
-    if (interleaved)
-        turn_neighbours(row, turn, pairs, direction);
-    else
-        turn_halves(row, turn, pairs, direction);
+    for (int64_t r = 0; r < count; r++) {
+        fetch_share(&next, r, count);
+        if (interleaved)
+            turn_neighbours(to, rows, turn, pairs, direction);
+        else
+            turn_halves(to, rows, turn, pairs, direction);
+        to += to_row;
+        rows += row_stride;
+        turn += 2 * pairs;
+    }
 }

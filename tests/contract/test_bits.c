@@ -257,6 +257,37 @@ static void test_row_alone(const test_variant *v)
     test_problem_free(all);
 }
 
+/* Row by row, all of them on the path of few rows, over more keys than one split. */
+static void test_few_alone(const test_variant *v)
+{
+    enum { ROWS = 8, T = 2200, D = 10 };
+    if (!check_begin("bits/few-rows/%s", v->name)) return;
+    if (v->with != NULL || (v->settings != NULL && strstr(v->settings, "dropout") != NULL)) {
+        check_skip("masks and dropout are indexed by the query row");
+        return;
+    }
+    test_problem *all =
+        test_variant_problem(v, (test_spec){.B = 1, .H = 1, .Tq = ROWS, .Tk = T, .D = D});
+    all->config.offset_given = 1;
+    all->config.query_offset = T - ROWS;
+    locus_error error = {{0}};
+    CHECK(test_problem_run(all, TEST_FLOAT, 0, &error) == LOCUS_OK, "%s", error.text);
+    for (int64_t row = 0; row < ROWS; row += 3) {
+        test_problem *one =
+            test_variant_problem(v, (test_spec){.B = 1, .H = 1, .Tq = 1, .Tk = T, .D = D});
+        one->config = all->config;
+        one->config.query_offset = T - ROWS + row;
+        one->in[1] = all->in[1];
+        one->in[1].q = locus_view_bhtd((float *)all->in[1].q.data + row * D, 1, 1, 1, D);
+        CHECK(test_problem_run(one, TEST_FLOAT, 0, &error) == LOCUS_OK, "%s", error.text);
+        CHECK(memcmp(one->results[1].out.data, (float *)all->results[1].out.data + row * D,
+                     D * sizeof(float)) == 0,
+              "row %d alone differs", (int)row);
+        test_problem_free(one);
+    }
+    test_problem_free(all);
+}
+
 int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
@@ -269,6 +300,7 @@ int main(int argc, char **argv)
         test_batch(&test_variants[v]);
         test_layout(&test_variants[v]);
         test_row_alone(&test_variants[v]);
+        test_few_alone(&test_variants[v]);
     }
     return check_finish("bits");
 }

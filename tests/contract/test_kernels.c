@@ -193,6 +193,30 @@ static void check_wanted(const locus_kernels *k, locus_product_tile tile)
     memcpy(C, want, sizeof want);
 }
 
+/* mix has the bits of gemm; pair_dots are sums of products, by a table that descends. */
+static void check_few(const locus_kernels *k, int64_t rows, int64_t inner, int64_t columns)
+{
+    static float mixed[ROOM], want[ROOM];
+    const int64_t row = columns + 3, a_row = inner + 2;
+    memcpy(mixed, before, sizeof mixed);
+    memcpy(want, before, sizeof want);
+    k->mix(mixed, row, A, a_row, B, row, rows, inner, columns, (locus_ahead){B, 5, 20, columns});
+    k->gemm(want, row, A, a_row, 1, B, row, rows, inner, columns, 1);
+    CHECK(!memcmp(mixed, want, sizeof mixed), "mix of %dx%dx%d differs from gemm", (int)rows,
+          (int)inner, (int)columns);
+    int32_t index[160];
+    for (int c = 0; c < 160; c++) index[c] = c / 3;
+    const float *last = B + 60 * a_row;
+    memcpy(mixed, before, sizeof mixed);
+    k->pair_dots(mixed, A, a_row, last, -a_row, index, columns, inner, 0.5f);
+    for (int64_t c = 0; c <= columns; c++) {
+        double sum = (double)before[c];
+        for (int64_t j = 0; j < inner && c < columns; j++)
+            sum += 0.5 * (double)A[c * a_row + j] * (double)last[j - index[c] * a_row];
+        CHECK(fabs((double)mixed[c] - sum) <= 1e-4, "pair_dots of %d at %d", (int)columns, (int)c);
+    }
+}
+
 static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, int64_t columns,
                           int64_t plus_row)
 {
@@ -238,9 +262,11 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
     CHECK(!touched, "%dx%dx%d wrote outside", (int)rows, (int)inner, (int)columns);
     static float other[ROOM];
     memcpy(other, before, sizeof other);
-    k->dots(other, c_row, A, a_row, B, b_row, rows, inner, columns, plus, plus_row);
+    k->dots(other, c_row, A, a_row, B, b_row, rows, inner, columns, plus, plus_row,
+            (locus_ahead){B, 3, 2, rows});
     for (int64_t at = 0; shift == NULL && at < (rows + 1) * c_row; at++)
         CHECK(fabsf(other[at] - C[at]) <= 1e-4f, "dots differ from the product at %d", (int)at);
+    check_few(k, rows, inner, columns);
     for (int64_t i = 0; columns % 2 && i < rows; i++) {
         float found = -INFINITY, want = -INFINITY;
         for (int l = 0; l < LOCUS_LANES; l++) found = fmaxf(found, greatest[i * LOCUS_LANES + l]);
@@ -642,14 +668,14 @@ static void test_turn(const locus_kernels *k)
         for (int interleaved = 0; interleaved < 2; interleaved++) {
             float row[96], turned[96];
             memcpy(row, A, sizeof row);
-            k->turn(row, B, pairs, interleaved, 1.0f);
+            k->turn(row, 0, A, 0, B, pairs, 1, interleaved, 1.0f, (locus_ahead){0});
             memcpy(turned, row, sizeof turned);
             for (int t = 0; t < pairs; t++) {
                 const int x = interleaved ? 2 * t : t, y = interleaved ? 2 * t + 1 : pairs + t;
                 CHECK(fabsf(row[x] - (A[x] * B[t] - A[y] * B[pairs + t])) < 1e-5f, "x of %d", t);
                 CHECK(fabsf(row[y] - (A[y] * B[t] + A[x] * B[pairs + t])) < 1e-5f, "y of %d", t);
             }
-            k->turn(row, B, pairs, interleaved, -1.0f);
+            k->turn(row, 0, row, 0, B, pairs, 1, interleaved, -1.0f, (locus_ahead){0});
             for (int t = 0; t < pairs; t++) { /* the transpose: cos^2 + sin^2 times the row */
                 const int x = interleaved ? 2 * t : t;
                 const float size = B[t] * B[t] + B[pairs + t] * B[pairs + t];

@@ -107,6 +107,19 @@ static inline void v_transpose(vf r[VL])
     for (int i = 0; i < VL; i++) r[i] = t[i];
 }
 
+/* Lane k is the sum of r[k], each in the same order; r is lost. */
+static inline vf v_sums(vf r[VL])
+{
+    for (int i = 0; i < VL / 2; i++)
+        r[i] = v_add(_mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]),
+                     _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]));
+    for (int i = 0; i < VL / 4; i++)
+        r[i] = v_add(_mm256_shuffle_ps(r[2 * i], r[2 * i + 1], 0x44),
+                     _mm256_shuffle_ps(r[2 * i], r[2 * i + 1], 0xee));
+    return v_add(_mm256_permute2f128_ps(r[0], r[1], 0x20),
+                 _mm256_permute2f128_ps(r[0], r[1], 0x31));
+}
+
 /* Lane k is table[index[k] - index[0]], where the last index is less than VL above the first;
  * VL floats of the table are readable. */
 static inline vf v_permute(const float *table, const int32_t *index)

@@ -93,6 +93,24 @@ static inline void v_transpose(vf r[VL])
     }
 }
 
+/* Lane k is the sum of r[k], each in the same order; r is lost. */
+static inline vf v_sums(vf r[VL])
+{
+    for (int i = 0; i < VL / 2; i++)
+        r[i] = v_add(_mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]),
+                     _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]));
+    for (int i = 0; i < VL / 4; i++) {
+        const __m512d a = _mm512_castps_pd(r[2 * i]), b = _mm512_castps_pd(r[2 * i + 1]);
+        r[i] = v_add(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
+                     _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+    }
+    for (int width = VL / 8; width > 0; width /= 2)
+        for (int i = 0; i < width; i++)
+            r[i] = v_add(_mm512_shuffle_f32x4(r[2 * i], r[2 * i + 1], 0x88),
+                         _mm512_shuffle_f32x4(r[2 * i], r[2 * i + 1], 0xdd));
+    return r[0];
+}
+
 /* Lane k is table[index[k] - index[0]], where the last index is less than VL above the first;
  * VL floats of the table are readable. */
 static inline vf v_permute(const float *table, const int32_t *index)

@@ -95,6 +95,13 @@ static inline void v_transpose(vf r[VL])
         }
 }
 
+/* Lane k is the sum of r[k], each in the same order; r is lost. */
+static inline vf v_sums(vf r[VL])
+{
+    v_transpose(r);
+    return v_add(v_add(r[0], r[2]), v_add(r[1], r[3]));
+}
+
 /* Lane k is table[index[k] - index[0]], where the last index is less than VL above the first;
  * VL floats of the table are readable. */
 static inline vf v_permute(const float *table, const int32_t *index)
