@@ -26,16 +26,46 @@ locus_unit locus_unit_at(const locus_plan *plan, int64_t index, int accumulate)
         .tile_from = split * tiles / splits,
         .tile_to = (split + 1) * tiles / splits,
         .owns_keys = split == 0 && locus_heads_own_keys(plan, accumulate),
+        .owns_tables = split == 0 && bh < H,
     };
     return unit;
 }
 
-/* The first unit of a head owns its rows of dk and dv, if nobody shares them: it needs no
- * partial ones. The others of the head are folded after it, in order. */
+static int by_head(const locus_tensor *table) { return table != NULL && table->rank == 3; }
+
+/* What a unit that owns tables adds to directly: each head has rows of its own. Of pos_q and
+ * pos_k, if no row of the call lies outside. */
+static locus_wanted owned_tables(const locus_plan *plan)
+{
+    const locus_tensors *s = &plan->shapes;
+    const locus_call *c = &plan->call;
+    return (locus_wanted){
+        .key_table = by_head(locus_key_table(plan, s)),
+        .query_table = by_head(locus_query_table(plan, s)),
+        .value_table = by_head(locus_value_table(plan, s)),
+        .pos_q = locus_present(&s->pos_q) && c->query_offset >= 0 &&
+                 c->query_offset + c->Tq <= s->pos_q.shape[1],
+        .pos_k = locus_present(&s->pos_k) && c->Tk <= s->pos_k.shape[1],
+    };
+}
+
+static void leave_out_tables(const locus_plan *plan, locus_wanted *wanted)
+{
+    const locus_wanted owned = owned_tables(plan);
+    wanted->key_table &= !owned.key_table;
+    wanted->query_table &= !owned.query_table;
+    wanted->value_table &= !owned.value_table;
+    wanted->pos_q &= !owned.pos_q;
+    wanted->pos_k &= !owned.pos_k;
+}
+
+/* The first unit that adds to rows which nobody else shares owns them: it needs no partial
+ * ones. The others are folded after it, in order. */
 locus_wanted locus_unit_wanted(const locus_backward_call *call, const locus_unit *unit)
 {
     locus_wanted wanted = call->wanted;
     if (unit->owns_keys) wanted.k = wanted.v = 0;
+    if (unit->owns_tables) leave_out_tables(call->plan, &wanted);
     return wanted;
 }
 
@@ -50,18 +80,22 @@ size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char
         float *room_ = locus_take_floats(&arena, (condition) ? (count) : 0);                       \
         slot->field = (condition) ? room_ : NULL;                                                  \
     } while (0)
-    TAKE(k, wanted->k, c->Tk * c->D);
-    TAKE(v, wanted->v, c->Tk * c->Dv);
-    slot->k_row = c->D;
-    slot->v_row = c->Dv;
+#define TAKE_ROWS(field, condition, count, width)                                                  \
+    do {                                                                                           \
+        TAKE(field, condition, (count) * (width));                                                 \
+        slot->field##_row = (width);                                                               \
+    } while (0)
+    TAKE_ROWS(k, wanted->k, c->Tk, c->D);
+    TAKE_ROWS(v, wanted->v, c->Tk, c->Dv);
     slot->keys_bytes = arena.used;
-    TAKE(key_table, wanted->key_table, plan->row_count * c->D);
-    TAKE(query_table, wanted->query_table && !same_table, plan->row_count * c->D);
-    TAKE(value_table, wanted->value_table, plan->row_count * c->Dv);
+    TAKE_ROWS(key_table, wanted->key_table, plan->row_count, c->D);
+    TAKE_ROWS(query_table, wanted->query_table && !same_table, plan->row_count, c->D);
+    TAKE_ROWS(value_table, wanted->value_table, plan->row_count, c->Dv);
     TAKE(u, wanted->u, c->D);
     TAKE(w, wanted->w, c->D);
-    TAKE(pos_q, wanted->pos_q, c->Tq * c->D);
-    TAKE(pos_k, wanted->pos_k, c->Tk * c->D);
+    TAKE_ROWS(pos_q, wanted->pos_q, c->Tq, c->D);
+    TAKE_ROWS(pos_k, wanted->pos_k, c->Tk, c->D);
+#undef TAKE_ROWS
 #undef TAKE
     if (same_table && wanted->query_table) slot->query_table = slot->key_table;
     double *bias = locus_take(&arena, wanted->bias ? plan->span : 0, sizeof *bias);
@@ -159,6 +193,7 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
     call->worker_bytes = measure.used;
     call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
     if (locus_heads_own_keys(plan, 1) && plan->backward_splits == 1) all.k = all.v = 0;
+    if (c->B == 1 && plan->backward_splits == 1) leave_out_tables(plan, &all);
     call->slot_bytes = locus_slot_carve(plan, &all, NULL, &slot);
     call->slots = locus_take(&arena, slot_count(plan, call->slot_bytes), call->slot_bytes);
     return arena.used;
@@ -195,44 +230,51 @@ static void carve_worker(const locus_backward_call *call, uint32_t number, locus
     locus_worker_carve(call->plan, &call->plan->backward, 1, &arena, worker);
 }
 
-/* A row of dq belongs to one query tile of one unit. */
-static void write_query_row(const locus_backward_call *call, const locus_head *head, int64_t row,
-                            const float *gradient)
+/* rows[i] *= scale, and the sum of the rows goes to `sum`, if not NULL. */
+static void scale_and_sum(const locus_plan *plan, float *rows, int64_t count, float *sum)
 {
-    const int64_t D = call->plan->call.D;
-    float *to = locus_f32(&call->grad->q, head->b, head->h, row);
-    if (!call->accumulate) memset(to, 0, (size_t)D * sizeof *to); /* 0 - 0 = 0: never -0 */
-    call->plan->kernels->add(to, gradient, D);
+    const int64_t D = plan->call.D;
+    plan->kernels->scale_rows(rows, D, rows, D, NULL, (float)plan->call.scale, count, D, 0);
+    for (int64_t i = 0; sum != NULL && i < count; i++) plan->kernels->add(sum, rows + i * D, D);
 }
 
-/* dq = scale (dcontent turned back + dposition); du, dw: their sums over the rows. */
+/* dq = scale (dcontent turned back + dposition); du, dw: their sums over the rows. A row of dq
+ * belongs to one query tile of one unit. */
+static void finish_queries(const locus_backward_call *call, const locus_head *head,
+                           const locus_rows *rows, const locus_slot *slot)
+{
+    const locus_plan *plan = head->plan;
+    const locus_worker *w = head->worker;
+    const locus_tensor *q = &call->grad->q;
+    const int64_t D = plan->call.D, count = rows->count;
+    float *to = call->wanted.q ? locus_f32(q, head->b, head->h, rows->first) : NULL;
+    float factor = (float)plan->call.scale;
+    if (slot->u != NULL) {
+        scale_and_sum(plan, w->dcontent, count, slot->u);
+        factor = 1.0f;
+    }
+    if (plan->turn_query != NULL)
+        locus_turn_rows(plan, w->dcontent, D, w->dcontent, D,
+                        plan->turn_query + 2 * plan->call.pairs * rows->first, -1.0f, count);
+    if (to != NULL)
+        plan->kernels->scale_rows(to, q->stride[2], w->dcontent, D, NULL, factor, count, D,
+                                  call->accumulate);
+    if (plan->index == NULL) return;
+    scale_and_sum(plan, w->dposition, count, slot->w);
+    if (to != NULL)
+        plan->kernels->scale_rows(to, q->stride[2], w->dposition, D, NULL, 1.0f, count, D, 1);
+}
+
 static void finish_rows(const locus_backward_call *call, const locus_head *head,
                         const locus_rows *rows, const locus_slot *slot)
 {
     const locus_plan *plan = head->plan;
-    const locus_worker *w = head->worker;
-    const locus_kernels *kernels = plan->kernels;
     const int64_t D = plan->call.D;
-    const float scale = (float)plan->call.scale;
-    for (int64_t i = 0; i < rows->count; i++) {
-        float *content = w->dcontent + i * D;
-        kernels->scale(content, content, scale, D);
-        if (slot->u != NULL) kernels->add(slot->u, content, D);
-        if (plan->turn_query != NULL)
-            locus_turn_row(plan, content,
-                           plan->turn_query + 2 * plan->call.pairs * (rows->first + i), -1.0f);
-        if (plan->index != NULL) {
-            float *position = w->dposition + i * D;
-            kernels->scale(position, position, scale, D);
-            if (slot->w != NULL) kernels->add(slot->w, position, D);
-            kernels->add(content, position, D);
-        }
-        if (call->wanted.q) write_query_row(call, head, rows->first + i, content);
-        if (slot->pos_q != NULL) {
-            kernels->scale(w->dplace + i * D, w->dplace + i * D, scale, D);
-            kernels->add(slot->pos_q + (rows->first + i) * D, w->dplace + i * D, D);
-        }
-    }
+    if (call->wanted.q || call->wanted.u || call->wanted.w) finish_queries(call, head, rows, slot);
+    if (slot->pos_q != NULL)
+        plan->kernels->scale_rows(slot->pos_q + rows->first * slot->pos_q_row, slot->pos_q_row,
+                                  head->worker->dplace, D, NULL, (float)plan->call.scale,
+                                  rows->count, D, 1);
 }
 
 /* A row whose every logit is -inf has output 0 and gradient 0: it sees nothing, whatever
@@ -338,11 +380,8 @@ static void backward_group(const locus_backward_call *call, const locus_head *he
 static void turn_keys_back(const locus_plan *plan, const locus_slot *slot)
 {
     if (plan->turn_key == NULL || slot->k == NULL) return;
-    for (int64_t n = 0; n < plan->call.Tk; n++) {
-        float *row = slot->k + n * slot->k_row;
-        locus_turn_row(plan, row, plan->turn_key + 2 * plan->call.pairs * n, -1.0f);
-        for (int64_t c = 0; c < plan->call.D; c++) row[c] += 0.0f; /* -0 becomes 0 */
-    }
+    locus_turn_rows(plan, slot->k, slot->k_row, slot->k, slot->k_row, plan->turn_key, -1.0f,
+                    plan->call.Tk);
 }
 
 /* The unit's rows of dk and dv in place of partial ones. */
@@ -355,6 +394,40 @@ static void own_keys(const locus_backward_call *call, const locus_unit *unit, lo
     slot->v_row = g->v.stride[2];
 }
 
+/* And so of what it owns else. */
+static void own_tables(const locus_backward_call *call, const locus_unit *unit, locus_slot *slot)
+{
+    const locus_plan *plan = call->plan;
+    const locus_tensors *g = call->grad;
+    const locus_wanted *wanted = &call->wanted, owned = owned_tables(plan);
+#define OWN_TABLE(field, table)                                                                    \
+    if (wanted->field && owned.field)                                                              \
+    slot->field = locus_table_entries(plan, table, unit->h, &slot->field##_row)
+    OWN_TABLE(key_table, locus_key_table(plan, g));
+    OWN_TABLE(query_table, locus_query_table(plan, g));
+    OWN_TABLE(value_table, locus_value_table(plan, g));
+#undef OWN_TABLE
+    if (wanted->pos_q && owned.pos_q) {
+        slot->pos_q = locus_f32(&g->pos_q, unit->h, plan->call.query_offset, 0);
+        slot->pos_q_row = g->pos_q.stride[1];
+    }
+    if (wanted->pos_k && owned.pos_k) {
+        slot->pos_k = locus_f32(&g->pos_k, unit->h, 0, 0);
+        slot->pos_k_row = g->pos_k.stride[1];
+    }
+}
+
+/* Nothing is hidden, and no row of the unit has hidden itself: see begin_tile. */
+static int all_seen(const locus_backward_call *call, const locus_unit *unit)
+{
+    const locus_plan *plan = call->plan;
+    const int64_t rows = plan->backward.rows;
+    const int64_t end = locus_least(unit->tile_to * rows, plan->call.Tq);
+    for (int64_t m = unit->tile_from * rows; !plan->hides && m < end; m++)
+        if (*locus_f32(&call->results->lse, unit->b, unit->h, m) == -INFINITY) return 0;
+    return !plan->hides;
+}
+
 static void run_unit(void *context, size_t index, uint32_t worker_number)
 {
     const locus_backward_call *call = context;
@@ -363,13 +436,15 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
         locus_unit_at(plan, call->first_unit + (int64_t)index, call->accumulate);
     locus_worker worker;
     carve_worker(call, worker_number, &worker);
-    const locus_head head = head_of(call, &worker, unit.b, unit.h, unit.kv);
+    locus_head head = head_of(call, &worker, unit.b, unit.h, unit.kv);
+    head.all_seen = all_seen(call, &unit);
     char *base = call->slots + index * call->slot_bytes;
     locus_slot slot;
     const locus_wanted partial = locus_unit_wanted(call, &unit);
     const size_t bytes = locus_slot_carve(plan, &partial, base, &slot);
     memset(base + slot.keys_bytes, 0, bytes - slot.keys_bytes);
     if (unit.owns_keys) own_keys(call, &unit, &slot);
+    if (unit.owns_tables) own_tables(call, &unit, &slot);
     locus_head_pack(&head, 0, plan->call.Tk, 1);
     locus_keys_begin(&head, unit.owns_keys && call->accumulate);
     const int64_t group = plan->backward.group;

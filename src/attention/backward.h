@@ -21,9 +21,8 @@ typedef struct locus_wanted {
 
 /* Partial gradients of one unit; NULL where not wanted. */
 typedef struct locus_slot {
-    float *k; /* [Tk][D], turned like the keys; rows k_row apart     */
-    float *v; /* [Tk][Dv]; rows v_row apart                          */
-    int64_t k_row, v_row;
+    float *k;           /* [Tk][D], turned like the keys                       */
+    float *v;           /* [Tk][Dv]                                            */
     size_t keys_bytes;  /* of k and v, which lie first   */
     float *key_table;   /* [row_count][D] by entry       */
     float *query_table; /* [row_count][D]; may be the same memory as key_table */
@@ -33,6 +32,8 @@ typedef struct locus_slot {
     float *pos_k;       /* [Tk][D]                       */
     double *bias;       /* [span] by z                   */
     double *cls;        /* [2]                           */
+    /* from one row to the next, of any sign */
+    int64_t k_row, v_row, key_table_row, query_table_row, value_table_row, pos_q_row, pos_k_row;
 } locus_slot;
 
 typedef struct locus_backward_call {
@@ -58,7 +59,9 @@ typedef struct locus_unit {
     int64_t index;
     int64_t b, h, kv;
     int64_t tile_from, tile_to; /* its query tiles */
-    int owns_keys;              /* it adds to rows of dk and dv themselves, not to its slot */
+    /* It adds to the gradients themselves, not to its slot: to its head's rows of dk and dv; to
+     * those of the tables and of pos_q and pos_k that are the head's own in all sequences. */
+    int owns_keys, owns_tables;
 } locus_unit;
 locus_unit locus_unit_at(const locus_plan *plan, int64_t index, int accumulate);
 
@@ -82,6 +85,7 @@ typedef struct locus_pass {
     const locus_slot *slot;   /* NULL: the pass for a shared dense bias */
     int64_t rows;             /* of the query tile                      */
     int fresh;                /* dk and dv of the tile hold nothing yet */
+    int fresh_rows;           /* nor do dcontent and dplace             */
     locus_strips key_strip;   /* position . RK                          */
     locus_strips value_strip; /* dout . RV                              */
     locus_strips key_fold;    /* dS by entry                            */

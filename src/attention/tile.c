@@ -185,7 +185,7 @@ static const float *fade_content(const locus_head *head, const locus_rows *rows,
     if (!locus_tile_fades(plan, rows, tile)) return w->content;
     for (int64_t i = 0; i < tile->rows; i++) {
         const float *gain = locus_row_gain(plan, rows, tile, i);
-        for (int64_t c = 0; c < D; c++) w->faded[i * D + c] = w->content[i * D + c] * gain[c];
+        plan->kernels->fade(w->faded + i * D, w->content + i * D, gain, D, 0);
     }
     return w->faded;
 }

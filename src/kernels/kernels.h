@@ -195,11 +195,13 @@ typedef LOCUS_LOOKUP_COLUMNS((*locus_lookup_columns_fn));
     void name(float *table, int32_t first, const int32_t *index, const float *x, int64_t columns)
 typedef LOCUS_FOLD((*locus_fold_fn));
 
-/* Turn the pairs of one row in place: with cosines in turn[0 .. pairs-1] and sines behind
- * them, (x, y) becomes (x cos - y sin, y cos + x sin). Pair t is columns t and pairs + t, or
- * 2t and 2t + 1 where interleaved. direction = -1 turns back. */
+/* to[r] = rows[r] with its pairs turned, for r < count: with cosines in turn[0 .. pairs-1] and
+ * sines behind them, (x, y) becomes (x cos - y sin, y cos + x sin); 2 pairs numbers of `turn` to a
+ * row. Pair t is columns t and pairs + t, or 2t and 2t + 1 where interleaved; the columns behind
+ * the pairs, up to `width`, stay. direction = -1 turns back. No zero is -0. `to` may be `rows`. */
 #define LOCUS_TURN(name)                                                                           \
-    void name(float *row, const float *turn, int64_t pairs, int interleaved, float direction)
+    void name(float *to, int64_t to_row, const float *rows, int64_t row_stride, const float *turn, \
+              int64_t pairs, int interleaved, float direction, int64_t count, int64_t width)
 typedef LOCUS_TURN((*locus_turn_fn));
 
 /* y[c] += x[c] for c < columns. */
@@ -213,6 +215,18 @@ typedef LOCUS_ADD_BIAS((*locus_add_bias_fn));
 /* y[c] = factor x[c]; x may be y. */
 #define LOCUS_SCALE(name) void name(float *y, const float *x, float factor, int64_t columns)
 typedef LOCUS_SCALE((*locus_scale_fn));
+
+/* to[r][c] = (resume ? to[r][c] : 0) + factor (rows[r][c] + shift[c]) for r < count, c < width;
+ * shift NULL: 0. A sum that starts from 0 is never -0. `to` may be `rows`. */
+#define LOCUS_SCALE_ROWS(name)                                                                     \
+    void name(float *to, int64_t to_row, const float *rows, int64_t row_stride,                    \
+              const float *shift, float factor, int64_t count, int64_t width, int resume)
+typedef LOCUS_SCALE_ROWS((*locus_scale_rows_fn));
+
+/* y[c] = (resume ? y[c] : 0) + x[c] gain[c]. */
+#define LOCUS_FADE(name)                                                                           \
+    void name(float *y, const float *x, const float *gain, int64_t columns, int resume)
+typedef LOCUS_FADE((*locus_fade_fn));
 
 typedef struct locus_kernels {
     const char *isa;
@@ -236,6 +250,8 @@ typedef struct locus_kernels {
     locus_add_fn add;
     locus_add_bias_fn add_bias;
     locus_scale_fn scale;
+    locus_scale_rows_fn scale_rows;
+    locus_fade_fn fade;
 } locus_kernels;
 
 /* Tables of this build, worst first; NULL beyond the end. */

@@ -20,8 +20,10 @@ const locus_kernels KERNELS_NAME = {
     .lookup = lookup,
     .lookup_columns = lookup_columns,
     .fold = fold,
-    .turn = turn,
+    .turn = turn_rows,
     .add = add,
     .add_bias = add_bias,
     .scale = scale,
+    .scale_rows = scale_rows,
+    .fade = fade,
 };

@@ -536,16 +536,21 @@ static void test_turn(const locus_kernels *k)
     if (!check_begin("kernels/%s/turn", k->isa)) return;
     for (int pairs = 0; pairs <= 40; pairs++)
         for (int interleaved = 0; interleaved < 2; interleaved++) {
-            float row[96], turned[96];
-            memcpy(row, A, sizeof row);
-            k->turn(row, B, pairs, interleaved, 1.0f);
+            float rows[2 * 96], turned[96], *row = rows;
+            k->turn(rows, 96, A, 100, B, pairs, interleaved, 1.0f, 2, 96);
             memcpy(turned, row, sizeof turned);
+            for (int t = 0; t < pairs; t++) {
+                const int x = interleaved ? 2 * t : t, y = interleaved ? 2 * t + 1 : pairs + t;
+                const float *a = A + 100, *b = B + 2 * pairs;
+                CHECK(fabsf(rows[96 + x] - (a[x] * b[t] - a[y] * b[pairs + t])) < 1e-5f,
+                      "x of %d, second row", t);
+            }
             for (int t = 0; t < pairs; t++) {
                 const int x = interleaved ? 2 * t : t, y = interleaved ? 2 * t + 1 : pairs + t;
                 CHECK(fabsf(row[x] - (A[x] * B[t] - A[y] * B[pairs + t])) < 1e-5f, "x of %d", t);
                 CHECK(fabsf(row[y] - (A[y] * B[t] + A[x] * B[pairs + t])) < 1e-5f, "y of %d", t);
             }
-            k->turn(row, B, pairs, interleaved, -1.0f);
+            k->turn(row, 0, row, 0, B, pairs, interleaved, -1.0f, 1, 96);
             for (int t = 0; t < pairs; t++) { /* the transpose: cos^2 + sin^2 times the row */
                 const int x = interleaved ? 2 * t : t;
                 const float size = B[t] * B[t] + B[pairs + t] * B[pairs + t];
@@ -618,6 +623,46 @@ static void test_rows(const locus_kernels *k)
     }
 }
 
+static void test_scale_rows(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/scale_rows", k->isa)) return;
+    enum { COUNT = 3, TO = 80, FROM = 90 };
+    for (int width = 0; width <= 70; width++)
+        for (int way = 0; way < 4; way++) {
+            const int resume = way & 1;
+            const float *shift = way & 2 ? B : NULL;
+            float expected[COUNT * TO];
+            memcpy(C, before, sizeof C);
+            memcpy(expected, before, sizeof expected);
+            for (int r = 0; r < COUNT; r++)
+                for (int c = 0; c < width; c++) {
+                    float *at = &expected[r * TO + c], x = A[r * FROM + c];
+                    x = (shift != NULL ? x + shift[c] : x) * 0.25f;
+                    *at = (resume ? *at : 0.0f) + x;
+                }
+            k->scale_rows(C, TO, A, FROM, shift, 0.25f, COUNT, width, resume);
+            CHECK(memcmp(C, expected, sizeof expected) == 0, "way %d of width %d", way, width);
+        }
+    float zero = -0.0f;
+    k->scale_rows(&zero, 1, &zero, 1, NULL, 1.0f, 1, 1, 0);
+    CHECK(!signbit(zero), "-0 stays");
+}
+
+static void test_fade(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/fade", k->isa)) return;
+    for (int n = 0; n <= 70; n++)
+        for (int resume = 0; resume < 2; resume++) {
+            memcpy(C, before, sizeof C);
+            k->fade(C, A, B, n, resume);
+            for (int c = 0; c < 80; c++) {
+                const float start = resume ? before[c] : 0.0f;
+                const float expected = c < n ? fmaf(A[c], B[c], start) : before[c];
+                CHECK(fabsf(C[c] - expected) <= 1e-6f, "fade of %d at %d", n, c);
+            }
+        }
+}
+
 int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
@@ -646,6 +691,8 @@ int main(int argc, char **argv)
         test_lookup(k);
         test_turn(k);
         test_rows(k);
+        test_scale_rows(k);
+        test_fade(k);
     }
     return check_finish("kernels");
 }
