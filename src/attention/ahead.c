@@ -8,8 +8,10 @@ void locus_ahead_add(locus_lookahead *look, const locus_tensor *t, int64_t b, in
 {
     const int room = (int)(sizeof look->stream / sizeof *look->stream);
     if (!locus_present(t) || from >= to || look->end == room) return;
+    const uint32_t rows = t->rank - 2;
+    const float *first = rows == 2 ? locus_f32(t, b, h, from) : locus_f32(t, h, from, 0);
     look->stream[look->end++] =
-        (locus_ahead){locus_f32(t, b, h, from), t->stride[2], t->shape[3], to - from};
+        (locus_ahead){first, t->stride[rows], t->shape[rows + 1], to - from};
 }
 
 /* A stream ends with a share of its own, which may be short: it counts as a whole one. */

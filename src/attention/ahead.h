@@ -11,14 +11,14 @@
 #include "kernels/kernels.h"
 
 typedef struct locus_lookahead {
-    locus_ahead stream[12];
+    locus_ahead stream[16];
     int first, end;
     int64_t each; /* rows of a share */
 } locus_lookahead;
 
 static inline void locus_ahead_begin(locus_lookahead *look) { look->first = look->end = 0; }
 
-/* Add rows [from, to) of [b][h] of a [B,H,T,D] tensor. */
+/* Add rows [from, to) of [b][h] of a [B,H,T,D] tensor, or of [h] of a [H,T,D] tensor. */
 void locus_ahead_add(locus_lookahead *look, const locus_tensor *t, int64_t b, int64_t h,
                      int64_t from, int64_t to);
 

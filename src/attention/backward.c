@@ -49,14 +49,25 @@ static locus_wanted owned_tables(const locus_plan *plan)
     };
 }
 
-static void leave_out_tables(const locus_plan *plan, locus_wanted *wanted)
+int locus_owned_by_heads(const locus_backward_call *call, const locus_tensor *t)
 {
-    const locus_wanted owned = owned_tables(plan);
-    wanted->key_table &= !owned.key_table;
-    wanted->query_table &= !owned.query_table;
-    wanted->value_table &= !owned.value_table;
-    wanted->pos_q &= !owned.pos_q;
-    wanted->pos_k &= !owned.pos_k;
+    const locus_plan *plan = call->plan;
+    const locus_tensors *g = call->grad;
+    const locus_wanted *owned = &call->owned;
+    if (!locus_present(t)) return 0;
+    return (t == locus_key_table(plan, g) && owned->key_table) ||
+           (t == locus_query_table(plan, g) && owned->query_table) ||
+           (t == locus_value_table(plan, g) && owned->value_table) ||
+           (t == &g->pos_q && owned->pos_q) || (t == &g->pos_k && owned->pos_k);
+}
+
+static void leave_out(const locus_wanted *owned, locus_wanted *wanted)
+{
+    wanted->key_table &= !owned->key_table;
+    wanted->query_table &= !owned->query_table;
+    wanted->value_table &= !owned->value_table;
+    wanted->pos_q &= !owned->pos_q;
+    wanted->pos_k &= !owned->pos_k;
 }
 
 /* The first unit that adds to rows which nobody else shares owns them: it needs no partial
@@ -65,7 +76,7 @@ locus_wanted locus_unit_wanted(const locus_backward_call *call, const locus_unit
 {
     locus_wanted wanted = call->wanted;
     if (unit->owns_keys) wanted.k = wanted.v = 0;
-    if (unit->owns_tables) leave_out_tables(call->plan, &wanted);
+    if (unit->owns_tables) leave_out(&call->owned, &wanted);
     return wanted;
 }
 
@@ -106,6 +117,20 @@ size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char
 }
 
 /* ---- workspace ---- */
+
+/* One query tile of a group, with the worker shifted to its rows. */
+typedef struct member {
+    locus_worker worker;
+    locus_head head;
+    locus_rows rows;
+    locus_pass pass;
+} member;
+
+/* Lies in the workspace, because the compiler may zero what lies on the stack. */
+typedef struct group {
+    member members[MOST_GROUP];
+    locus_tile tile;
+} group;
 
 /* Everything a plan could be asked for, which is what the size query answers. */
 static locus_wanted want_all(const locus_plan *plan)
@@ -149,17 +174,12 @@ static locus_wanted want_present(const locus_plan *plan, const locus_tensors *gr
     return wanted;
 }
 
-static int64_t unit_count(const locus_plan *plan)
-{
-    return plan->call.B * plan->call.H * plan->backward_splits;
-}
-
 /* As many slots as the budget allows, at least one, a function of the shapes alone. */
 static int64_t slot_count(const locus_plan *plan, size_t slot_bytes)
 {
     enum { ENOUGH = 64 };
     const int64_t fit = (int64_t)(LOCUS_PARTIAL_BYTES / (slot_bytes > 0 ? slot_bytes : 1));
-    const int64_t units = unit_count(plan);
+    const int64_t units = locus_unit_count(plan);
     const int64_t most = units < ENOUGH ? units : ENOUGH;
     return fit < 1 ? 1 : fit < most ? fit : most > 0 ? most : 1;
 }
@@ -190,10 +210,12 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
         call->exact.p = take_exact(&arena, &plan->shapes.p);
     }
     locus_worker_carve(plan, &plan->backward, 1, &measure, &worker);
+    locus_take(&measure, 1, sizeof(group));
     call->worker_bytes = measure.used;
     call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
     if (locus_heads_own_keys(plan, 1) && plan->backward_splits == 1) all.k = all.v = 0;
-    if (c->B == 1 && plan->backward_splits == 1) leave_out_tables(plan, &all);
+    call->owned = owned_tables(plan);
+    if (c->B == 1 && plan->backward_splits == 1) leave_out(&call->owned, &all);
     call->slot_bytes = locus_slot_carve(plan, &all, NULL, &slot);
     call->slots = locus_take(&arena, slot_count(plan, call->slot_bytes), call->slot_bytes);
     return arena.used;
@@ -224,10 +246,11 @@ static locus_head head_of(const locus_backward_call *call, locus_worker *worker,
     return head;
 }
 
-static void carve_worker(const locus_backward_call *call, uint32_t number, locus_worker *worker)
+static group *carve_worker(const locus_backward_call *call, uint32_t number, locus_worker *worker)
 {
     locus_arena arena = {call->workers + number * call->worker_bytes, 0};
     locus_worker_carve(call->plan, &call->plan->backward, 1, &arena, worker);
+    return locus_take(&arena, 1, sizeof(group));
 }
 
 /* rows[i] *= scale, and the sum of the rows goes to `sum`, if not NULL. */
@@ -291,47 +314,6 @@ static int begin_tile(const locus_head *head, const locus_rows *rows, int64_t ke
     return 1;
 }
 
-/* What this worker needs after query tiles [from, to): the group that follows in its unit, or
- * the first one of its next unit. */
-static void look_ahead(const locus_backward_call *call, const locus_head *head,
-                       const locus_unit *now, int64_t from, int64_t to, int64_t pairs)
-{
-    const locus_plan *plan = call->plan;
-    locus_lookahead *look = &head->worker->progress->look;
-    const int64_t rows = plan->backward.rows, after = now->index + (int64_t)plan->threads;
-    const locus_unit next =
-        locus_unit_at(plan, after < unit_count(plan) ? after : now->index, call->accumulate);
-    const int last = to == now->tile_to;
-    const locus_unit *then = last ? &next : now;
-    const int64_t first = (last ? next.tile_from : to) * rows;
-    const int64_t end = locus_least(first + plan->backward.group * rows, plan->call.Tq);
-    const int64_t all = now->tile_to - now->tile_from, Tk = plan->call.Tk;
-    const int64_t key = (from - now->tile_from) * Tk / all,
-                  key_end = (to - now->tile_from) * Tk / all;
-    locus_ahead_begin(look);
-    locus_ahead_add(look, &call->in->q, then->b, then->h, first, end);
-    locus_ahead_add(look, call->dout, then->b, then->h, first, end);
-    locus_ahead_add(look, &call->results->out, then->b, then->h, first, end);
-    locus_ahead_add(look, &call->grad->q, then->b, then->h, first, end);
-    if (next.b != now->b || next.kv != now->kv) {
-        locus_ahead_add(look, &call->in->k, next.b, next.kv, key, key_end);
-        locus_ahead_add(look, &call->in->v, next.b, next.kv, key, key_end);
-        if (next.owns_keys) {
-            locus_ahead_add(look, &call->grad->k, next.b, next.kv, key, key_end);
-            locus_ahead_add(look, &call->grad->v, next.b, next.kv, key, key_end);
-        }
-    }
-    locus_ahead_spread(look, 4 * pairs);
-}
-
-/* One query tile of a group, with the worker shifted to its rows. */
-typedef struct member {
-    locus_worker worker;
-    locus_head head;
-    locus_rows rows;
-    locus_pass pass;
-} member;
-
 static void begin_member(const locus_backward_call *call, const locus_head *head,
                          const locus_slot *slot, int64_t tile, int64_t first, member *m)
 {
@@ -348,9 +330,11 @@ static void begin_member(const locus_backward_call *call, const locus_head *head
 /* Query tiles [from, to): each key tile meets them all before the next one does. Every sum
  * runs in the order of tiles, whatever the group. */
 static void backward_group(const locus_backward_call *call, const locus_head *head,
-                           const locus_unit *unit, int64_t from, int64_t to, const locus_slot *slot)
+                           const locus_unit *unit, int64_t from, int64_t to, const locus_slot *slot,
+                           group *room)
 {
-    member members[MOST_GROUP];
+    member *members = room->members;
+    locus_tile *tile = &room->tile;
     const int64_t count = to - from;
     int64_t low = INT64_MAX, high = 0, pairs = 0;
     for (int64_t g = 0; g < count; g++) {
@@ -360,15 +344,14 @@ static void backward_group(const locus_backward_call *call, const locus_head *he
         high = locus_most(high, rows->tile_to);
         pairs += rows->tile_to - rows->tile_from;
     }
-    look_ahead(call, head, unit, from, to, pairs);
+    locus_look_ahead(call, head, unit, from, to, pairs);
     for (int64_t t = low; t < high; t++)
         for (int64_t g = 0; g < count; g++) {
             member *m = &members[g];
-            locus_tile tile;
             if (t < m->rows.tile_from || t >= m->rows.tile_to) continue;
-            if (!begin_tile(&m->head, &m->rows, t, &tile)) continue;
-            locus_tile_gradients(&m->pass, &m->head, &m->rows, &tile);
-            locus_tile_spread(&m->pass, &m->head, &m->rows, &tile);
+            if (!begin_tile(&m->head, &m->rows, t, tile)) continue;
+            locus_tile_gradients(&m->pass, &m->head, &m->rows, tile);
+            locus_tile_spread(&m->pass, &m->head, &m->rows, tile);
         }
     for (int64_t g = 0; g < count; g++) {
         locus_pass_end(&members[g].pass, &members[g].head);
@@ -394,25 +377,43 @@ static void own_keys(const locus_backward_call *call, const locus_unit *unit, lo
     slot->v_row = g->v.stride[2];
 }
 
+/* The head's rows of a [H,T,D] gradient; they start from 0 here, where they are needed next. */
+static void begin_owned(const locus_backward_call *call, const locus_tensor *t, int64_t h)
+{
+    for (int64_t r = 0; !call->accumulate && r < t->shape[1]; r++)
+        memset(locus_f32(t, h, r, 0), 0, (size_t)t->shape[2] * sizeof(float));
+}
+
 /* And so of what it owns else. */
 static void own_tables(const locus_backward_call *call, const locus_unit *unit, locus_slot *slot)
 {
     const locus_plan *plan = call->plan;
     const locus_tensors *g = call->grad;
-    const locus_wanted *wanted = &call->wanted, owned = owned_tables(plan);
-#define OWN_TABLE(field, table)                                                                    \
-    if (wanted->field && owned.field)                                                              \
-    slot->field = locus_table_entries(plan, table, unit->h, &slot->field##_row)
-    OWN_TABLE(key_table, locus_key_table(plan, g));
-    OWN_TABLE(query_table, locus_query_table(plan, g));
-    OWN_TABLE(value_table, locus_value_table(plan, g));
-#undef OWN_TABLE
-    if (wanted->pos_q && owned.pos_q) {
-        slot->pos_q = locus_f32(&g->pos_q, unit->h, plan->call.query_offset, 0);
+    const locus_wanted *wanted = &call->wanted, *owned = &call->owned;
+    const int64_t h = unit->h;
+    const locus_tensor *key_table = locus_key_table(plan, g);
+    const locus_tensor *query_table = locus_query_table(plan, g);
+    const locus_tensor *value_table = locus_value_table(plan, g);
+    if (wanted->key_table && owned->key_table) {
+        begin_owned(call, key_table, h);
+        slot->key_table = locus_table_entries(plan, key_table, h, &slot->key_table_row);
+    }
+    if (wanted->query_table && owned->query_table) {
+        if (query_table != key_table) begin_owned(call, query_table, h);
+        slot->query_table = locus_table_entries(plan, query_table, h, &slot->query_table_row);
+    }
+    if (wanted->value_table && owned->value_table) {
+        begin_owned(call, value_table, h);
+        slot->value_table = locus_table_entries(plan, value_table, h, &slot->value_table_row);
+    }
+    if (wanted->pos_q && owned->pos_q) {
+        begin_owned(call, &g->pos_q, h);
+        slot->pos_q = locus_f32(&g->pos_q, h, plan->call.query_offset, 0);
         slot->pos_q_row = g->pos_q.stride[1];
     }
-    if (wanted->pos_k && owned.pos_k) {
-        slot->pos_k = locus_f32(&g->pos_k, unit->h, 0, 0);
+    if (wanted->pos_k && owned->pos_k) {
+        begin_owned(call, &g->pos_k, h);
+        slot->pos_k = locus_f32(&g->pos_k, h, 0, 0);
         slot->pos_k_row = g->pos_k.stride[1];
     }
 }
@@ -435,7 +436,7 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
     const locus_unit unit =
         locus_unit_at(plan, call->first_unit + (int64_t)index, call->accumulate);
     locus_worker worker;
-    carve_worker(call, worker_number, &worker);
+    group *room = carve_worker(call, worker_number, &worker);
     locus_head head = head_of(call, &worker, unit.b, unit.h, unit.kv);
     head.all_seen = all_seen(call, &unit);
     char *base = call->slots + index * call->slot_bytes;
@@ -447,9 +448,10 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
     if (unit.owns_tables) own_tables(call, &unit, &slot);
     locus_head_pack(&head, 0, plan->call.Tk, 1);
     locus_keys_begin(&head, unit.owns_keys && call->accumulate);
-    const int64_t group = plan->backward.group;
-    for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile += group)
-        backward_group(call, &head, &unit, tile, locus_least(tile + group, unit.tile_to), &slot);
+    const int64_t count = plan->backward.group;
+    for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile += count)
+        backward_group(call, &head, &unit, tile, locus_least(tile + count, unit.tile_to), &slot,
+                       room);
     locus_keys_end(&head, &slot);
     turn_keys_back(plan, &slot);
 }
@@ -510,7 +512,7 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
 static void run_rounds(locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
-    const int64_t units = unit_count(plan), slots = slot_count(plan, call->slot_bytes);
+    const int64_t units = locus_unit_count(plan), slots = slot_count(plan, call->slot_bytes);
     for (int64_t first = 0; first < units && plan->call.Tq > 0; first += slots) {
         call->first_unit = first;
         call->round_units = units - first < slots ? units - first : slots;

@@ -43,6 +43,7 @@ typedef struct locus_backward_call {
     const locus_tensor *dout;
     const locus_tensors *grad;
     locus_wanted wanted;
+    locus_wanted owned;  /* by the first unit of each head; see locus_unit */
     int accumulate;      /* LOCUS_ACCUMULATE             */
     int dense_directly;  /* bias_dense is not broadcast: units own its rows */
     float *bias;         /* [H][locus_bias_room]         */
@@ -64,10 +65,17 @@ typedef struct locus_unit {
     int owns_keys, owns_tables;
 } locus_unit;
 locus_unit locus_unit_at(const locus_plan *plan, int64_t index, int accumulate);
+static inline int64_t locus_unit_count(const locus_plan *plan)
+{
+    return plan->call.B * plan->call.H * plan->backward_splits;
+}
 
 /* Nobody shares a head's dk and dv, so its first unit owns them. Turned keys are turned back where
  * they were summed, so they must start from 0. */
 int locus_heads_own_keys(const locus_plan *plan, int accumulate);
+
+/* 1: the first unit of each head owns its rows of this gradient (see owns_tables). */
+int locus_owned_by_heads(const locus_backward_call *call, const locus_tensor *gradient);
 
 /* What a unit leaves in its slot. */
 locus_wanted locus_unit_wanted(const locus_backward_call *call, const locus_unit *unit);
@@ -111,6 +119,11 @@ void locus_tile_spread(locus_pass *pass, const locus_head *head, const locus_row
 /* Add dS of one tile to the gradient of bias_dense. */
 void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *head,
                              const locus_tile *tile);
+
+/* backward_ahead.c: what the worker needs after query tiles [from, to) of the unit: for the group
+ * that follows in it, or for the first one of its next unit. */
+void locus_look_ahead(const locus_backward_call *call, const locus_head *head,
+                      const locus_unit *now, int64_t from, int64_t to, int64_t pairs);
 
 /* fold.c: zero the gradients that are sums over units; add the slots of a round; pull the bias back to its parameters. */
 void locus_fold_zero(const locus_backward_call *call);

@@ -36,6 +36,7 @@ void locus_fold_zero(const locus_backward_call *call)
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(g, i);
         if ((t == &g->q && units) || ((t == &g->k || t == &g->v) && own_keys)) continue;
+        if (units && locus_owned_by_heads(call, t)) continue;
         if (locus_present(t) && locus_tensor_elements(t) > 0) zero_tensor(t);
     }
 }

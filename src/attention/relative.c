@@ -209,8 +209,7 @@ static void fold_band(const locus_head *head, const locus_band *band, const floa
                       locus_strip *strip, locus_flush flush, void *context)
 {
     const stretch s = band_stretch(head->plan, band);
-    advance(head, band, strip, panel_start(s.low), panel_start(s.high) + LOCUS_PANEL, flush,
-            context);
+    advance(head, band, strip, s.low, s.high + 1, flush, context);
     for (int64_t i = 0; i < band->rows; i++) {
         float *row = strip->data + i * strip->width;
         const float *from = T + (band->first + i) * head->geometry->stride;

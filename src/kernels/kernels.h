@@ -165,16 +165,16 @@ typedef LOCUS_SOFTMAX_AGAIN((*locus_softmax_again_fn));
               const float *delta)
 typedef LOCUS_SOFTMAX_GRAD((*locus_softmax_grad_fn));
 
-/* Dropout of one row: y[c] = x[c] factor where key first + c is kept, else 0, for c < columns;
- * and so for `also` in place, if not NULL. first is a multiple of LOCUS_LANES; y may be x. Kept
- * is what core/random.h says. */
+/* Dropout of a tile: y[i][c] = x[i][c] factor where rule->row + i keeps key first + c, else 0, for
+ * i < rows, c < columns; and so for `also` in place, if not NULL. first is a multiple of
+ * LOCUS_LANES; y may be x. Kept is what core/random.h says. */
 typedef struct locus_dropout {
     uint32_t key[2], row, head, batch, threshold;
     float factor;
 } locus_dropout;
 #define LOCUS_DROP(name)                                                                           \
-    void name(float *y, const float *x, float *also, int64_t first, int64_t columns,               \
-              const locus_dropout *rule)
+    void name(float *y, const float *x, float *also, int64_t stride, int64_t rows, int64_t first,  \
+              int64_t columns, const locus_dropout *rule)
 typedef LOCUS_DROP((*locus_drop_fn));
 
 /* y[c] += table[index[c] - first] for c < columns. index ascends in steps of 0 or 1. */

@@ -573,25 +573,27 @@ static void test_drop(const locus_kernels *k)
                                 .batch = 3,
                                 .threshold = locus_dropout_threshold(0.3),
                                 .factor = 1.5f};
-    for (int64_t columns = 0; columns <= 140; columns++) {
-        const int64_t first = columns % 3 * 64;
-        float y[160], also[160];
-        memcpy(y, before, sizeof y);
-        memcpy(also, B, sizeof also);
-        k->drop(y, A, columns % 2 ? also : NULL, first, columns, &rule);
-        for (int64_t c = 0; c < 160; c++) {
-            const int keeps =
-                locus_dropout_keeps(seed, rule.threshold, 3, 5, 77, (uint32_t)(first + c));
-            CHECK(y[c] == (c >= columns ? before[c]
-                           : keeps      ? A[c] * 1.5f
-                                        : 0.0f),
-                  "column %d of %d", (int)c, (int)columns);
-            CHECK(also[c] == (c >= columns || columns % 2 == 0 ? B[c]
-                              : keeps                          ? B[c] * 1.5f
-                                                               : 0.0f),
-                  "also: column %d of %d", (int)c, (int)columns);
+    enum { ROWS = 6, STRIDE = 160 };
+    for (int64_t columns = 0; columns <= 140; columns++)
+        for (int rows = 0; rows <= ROWS; rows++) {
+            const int64_t first = columns % 3 * 64;
+            float y[ROWS * STRIDE], also[ROWS * STRIDE];
+            int right = 1;
+            memcpy(y, before, sizeof y);
+            memcpy(also, B, sizeof also);
+            k->drop(y, A, columns % 2 ? also : NULL, STRIDE, rows, first, columns, &rule);
+            for (int64_t at = 0; at < ROWS * STRIDE; at++) {
+                const int64_t r = at / STRIDE, c = at % STRIDE;
+                const int inside = r < rows && c < columns;
+                const int keeps = locus_dropout_keeps(seed, rule.threshold, 3, 5, 77 + (uint32_t)r,
+                                                      (uint32_t)(first + c));
+                right &= y[at] == (!inside ? before[at] : keeps ? A[at] * 1.5f : 0.0f);
+                right &= also[at] == (!inside || columns % 2 == 0 ? B[at]
+                                      : keeps                     ? B[at] * 1.5f
+                                                                  : 0.0f);
+            }
+            CHECK(right, "%d rows of %d columns", rows, (int)columns);
         }
-    }
 }
 
 /* ---- rows ---- */
