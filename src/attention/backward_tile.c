@@ -310,7 +310,8 @@ static void spread_query_table(const locus_head *head, const locus_tile *tile,
 /* ---- bias, places, reset ---- */
 
 /* bias[z] += T[i][j], z = most - delta_00 - i + j: the rows of the tile, each a place further
- * to the left, in float, then the tile's diagonal sums in double. */
+ * to the left, in float, then the tile's diagonal sums in double. Every LOCUS_LANES-th row in
+ * turn: a load then meets a whole store before it, or one long past. */
 static void spread_bias(const locus_head *head, const locus_tile *tile, const float *T,
                         const locus_slot *slot)
 {
@@ -318,9 +319,10 @@ static void spread_bias(const locus_head *head, const locus_tile *tile, const fl
     const int64_t last = tile->rows - 1, distances = locus_window_width(tile);
     float *sums = head->worker->diagonal;
     memset(sums, 0, (size_t)distances * sizeof *sums);
-    for (int64_t i = 0; i < tile->rows; i++)
-        head->plan->kernels->add(sums + last - i + tile->from[i], T + i * row + tile->from[i],
-                                 tile->to[i] - tile->from[i]);
+    for (int64_t first = 0; first < LOCUS_LANES; first++)
+        for (int64_t i = first; i < tile->rows; i += LOCUS_LANES)
+            head->plan->kernels->add(sums + last - i + tile->from[i], T + i * row + tile->from[i],
+                                     tile->to[i] - tile->from[i]);
     const int64_t low = locus_most(0, last - z_00);
     const int64_t high = locus_least(distances, head->plan->span + last - z_00);
     for (int64_t y = low; y < high; y++) slot->bias[z_00 - last + y] += (double)sums[y];
