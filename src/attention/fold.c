@@ -31,7 +31,7 @@ static void zero_tensor(const locus_tensor *t)
 void locus_fold_zero(const locus_backward_call *call)
 {
     const locus_tensors *g = call->grad;
-    const int units = call->plan->call.Tq > 0,
+    const int units = locus_unit_count(call->plan) > 0 && call->plan->call.Tq > 0,
               own_keys = units && locus_heads_own_keys(call->plan, call->accumulate);
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(g, i);
