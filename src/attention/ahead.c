@@ -21,8 +21,9 @@ void locus_ahead_add(locus_lookahead *look, const locus_tensor *t, int64_t b, in
                      int64_t from, int64_t to)
 {
     if (!locus_present(t) || from >= to) return;
-    locus_ahead_push(look,
-                     (locus_ahead){locus_f32(t, b, h, from), t->stride[2], t->shape[3], to - from});
+    const uint32_t rows = t->rank - 2;
+    const float *first = rows == 2 ? locus_f32(t, b, h, from) : locus_f32(t, h, from, 0);
+    locus_ahead_push(look, (locus_ahead){first, t->stride[rows], t->shape[rows + 1], to - from});
 }
 
 /* A stream ends with a share of its own, which may be short: it counts as a whole one. */

@@ -18,7 +18,7 @@ typedef struct locus_lookahead {
 
 static inline void locus_ahead_begin(locus_lookahead *look) { look->first = look->end = 0; }
 
-/* Add rows [from, to) of [b][h] of a [B,H,T,D] tensor. */
+/* Add rows [from, to) of [b][h] of a [B,H,T,D] tensor, or of [h] of a [H,T,D] tensor. */
 void locus_ahead_add(locus_lookahead *look, const locus_tensor *t, int64_t b, int64_t h,
                      int64_t from, int64_t to);
 

@@ -26,16 +26,57 @@ locus_unit locus_unit_at(const locus_plan *plan, int64_t index, int accumulate)
         .tile_from = split * tiles / splits,
         .tile_to = (split + 1) * tiles / splits,
         .owns_keys = split == 0 && locus_heads_own_keys(plan, accumulate),
+        .owns_tables = split == 0 && bh < H,
     };
     return unit;
 }
 
-/* The first unit of a head owns its rows of dk and dv, if nobody shares them: it needs no
- * partial ones. The others of the head are folded after it, in order. */
+static int by_head(const locus_tensor *table) { return table != NULL && table->rank == 3; }
+
+/* What a unit that owns tables adds to directly: each head has rows of its own. Of pos_q and
+ * pos_k, if no row of the call lies outside. */
+static locus_wanted owned_tables(const locus_plan *plan)
+{
+    const locus_tensors *s = &plan->shapes;
+    const locus_call *c = &plan->call;
+    return (locus_wanted){
+        .key_table = by_head(locus_key_table(plan, s)),
+        .query_table = by_head(locus_query_table(plan, s)),
+        .value_table = by_head(locus_value_table(plan, s)),
+        .pos_q = locus_present(&s->pos_q) && c->query_offset >= 0 &&
+                 c->query_offset + c->Tq <= s->pos_q.shape[1],
+        .pos_k = locus_present(&s->pos_k) && c->Tk <= s->pos_k.shape[1],
+    };
+}
+
+int locus_owned_by_heads(const locus_backward_call *call, const locus_tensor *t)
+{
+    const locus_plan *plan = call->plan;
+    const locus_tensors *g = call->grad;
+    const locus_wanted *owned = &call->owned;
+    if (!locus_present(t)) return 0;
+    return (t == locus_key_table(plan, g) && owned->key_table) ||
+           (t == locus_query_table(plan, g) && owned->query_table) ||
+           (t == locus_value_table(plan, g) && owned->value_table) ||
+           (t == &g->pos_q && owned->pos_q) || (t == &g->pos_k && owned->pos_k);
+}
+
+static void leave_out(const locus_wanted *owned, locus_wanted *wanted)
+{
+    wanted->key_table &= !owned->key_table;
+    wanted->query_table &= !owned->query_table;
+    wanted->value_table &= !owned->value_table;
+    wanted->pos_q &= !owned->pos_q;
+    wanted->pos_k &= !owned->pos_k;
+}
+
+/* The first unit that adds to rows which nobody else shares owns them: it needs no partial
+ * ones. The others are folded after it, in order. */
 locus_wanted locus_unit_wanted(const locus_backward_call *call, const locus_unit *unit)
 {
     locus_wanted wanted = call->wanted;
     if (unit->owns_keys) wanted.k = wanted.v = 0;
+    if (unit->owns_tables) leave_out(&call->owned, &wanted);
     return wanted;
 }
 
@@ -50,18 +91,22 @@ size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char
         float *room_ = locus_take_floats(&arena, (condition) ? (count) : 0);                       \
         slot->field = (condition) ? room_ : NULL;                                                  \
     } while (0)
-    TAKE(k, wanted->k, c->Tk * c->D);
-    TAKE(v, wanted->v, c->Tk * c->Dv);
-    slot->k_row = c->D;
-    slot->v_row = c->Dv;
+#define TAKE_ROWS(field, condition, count, width)                                                  \
+    do {                                                                                           \
+        TAKE(field, condition, (count) * (width));                                                 \
+        slot->field##_row = (width);                                                               \
+    } while (0)
+    TAKE_ROWS(k, wanted->k, c->Tk, c->D);
+    TAKE_ROWS(v, wanted->v, c->Tk, c->Dv);
     slot->keys_bytes = arena.used;
-    TAKE(key_table, wanted->key_table, plan->row_count * c->D);
-    TAKE(query_table, wanted->query_table && !same_table, plan->row_count * c->D);
-    TAKE(value_table, wanted->value_table, plan->row_count * c->Dv);
+    TAKE_ROWS(key_table, wanted->key_table, plan->row_count, c->D);
+    TAKE_ROWS(query_table, wanted->query_table && !same_table, plan->row_count, c->D);
+    TAKE_ROWS(value_table, wanted->value_table, plan->row_count, c->Dv);
     TAKE(u, wanted->u, c->D);
     TAKE(w, wanted->w, c->D);
-    TAKE(pos_q, wanted->pos_q, c->Tq * c->D);
-    TAKE(pos_k, wanted->pos_k, c->Tk * c->D);
+    TAKE_ROWS(pos_q, wanted->pos_q, c->Tq, c->D);
+    TAKE_ROWS(pos_k, wanted->pos_k, c->Tk, c->D);
+#undef TAKE_ROWS
 #undef TAKE
     if (same_table && wanted->query_table) slot->query_table = slot->key_table;
     double *bias = locus_take(&arena, wanted->bias ? plan->span : 0, sizeof *bias);
@@ -72,6 +117,20 @@ size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char
 }
 
 /* ---- workspace ---- */
+
+/* One query tile of a group, with the worker shifted to its rows. */
+typedef struct member {
+    locus_worker worker;
+    locus_head head;
+    locus_rows rows;
+    locus_pass pass;
+} member;
+
+/* Lies in the workspace, because the compiler may zero what lies on the stack. */
+typedef struct group {
+    member members[MOST_GROUP];
+    locus_tile tile;
+} group;
 
 /* Everything a plan could be asked for, which is what the size query answers. */
 static locus_wanted want_all(const locus_plan *plan)
@@ -115,17 +174,12 @@ static locus_wanted want_present(const locus_plan *plan, const locus_tensors *gr
     return wanted;
 }
 
-static int64_t unit_count(const locus_plan *plan)
-{
-    return plan->call.B * plan->call.H * plan->backward_splits;
-}
-
 /* As many slots as the budget allows, at least one, a function of the shapes alone. */
 static int64_t slot_count(const locus_plan *plan, size_t slot_bytes)
 {
     enum { ENOUGH = 64 };
     const int64_t fit = (int64_t)(LOCUS_PARTIAL_BYTES / (slot_bytes > 0 ? slot_bytes : 1));
-    const int64_t units = unit_count(plan);
+    const int64_t units = locus_unit_count(plan);
     const int64_t most = units < ENOUGH ? units : ENOUGH;
     return fit < 1 ? 1 : fit < most ? fit : most > 0 ? most : 1;
 }
@@ -156,9 +210,12 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
         call->exact.p = take_exact(&arena, &plan->shapes.p);
     }
     locus_worker_carve(plan, &plan->backward, 1, &measure, &worker);
+    locus_take(&measure, 1, sizeof(group));
     call->worker_bytes = measure.used;
     call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
     if (locus_heads_own_keys(plan, 1) && plan->backward_splits == 1) all.k = all.v = 0;
+    call->owned = owned_tables(plan);
+    if (c->B == 1 && plan->backward_splits == 1) leave_out(&call->owned, &all);
     call->slot_bytes = locus_slot_carve(plan, &all, NULL, &slot);
     call->slots = locus_take(&arena, slot_count(plan, call->slot_bytes), call->slot_bytes);
     return arena.used;
@@ -189,50 +246,58 @@ static locus_head head_of(const locus_backward_call *call, locus_worker *worker,
     return head;
 }
 
-static void carve_worker(const locus_backward_call *call, uint32_t number, locus_worker *worker)
+static group *carve_worker(const locus_backward_call *call, uint32_t number, locus_worker *worker)
 {
     locus_arena arena = {call->workers + number * call->worker_bytes, 0};
     locus_worker_carve(call->plan, &call->plan->backward, 1, &arena, worker);
+    return locus_take(&arena, 1, sizeof(group));
 }
 
-/* A row of dq belongs to one query tile of one unit. */
-static void write_query_row(const locus_backward_call *call, const locus_head *head, int64_t row,
-                            const float *gradient)
+/* rows[i] *= scale, and the sum of the rows goes to `sum`, if not NULL. */
+static void scale_and_sum(const locus_plan *plan, float *rows, int64_t count, float *sum)
 {
-    const int64_t D = call->plan->call.D;
-    float *to = locus_f32(&call->grad->q, head->b, head->h, row);
-    if (!call->accumulate) memset(to, 0, (size_t)D * sizeof *to); /* 0 - 0 = 0: never -0 */
-    call->plan->kernels->add(to, gradient, D);
+    const int64_t D = plan->call.D;
+    plan->kernels->scale_rows(rows, D, rows, D, NULL, (float)plan->call.scale, count, D, 0);
+    for (int64_t i = 0; sum != NULL && i < count; i++) plan->kernels->add(sum, rows + i * D, D);
 }
 
-/* dq = scale (dcontent turned back + dposition); du, dw: their sums over the rows. */
+/* dq = scale (dcontent turned back + dposition); du, dw: their sums over the rows. A row of dq
+ * belongs to one query tile of one unit. */
+static void finish_queries(const locus_backward_call *call, const locus_head *head,
+                           const locus_rows *rows, const locus_slot *slot)
+{
+    const locus_plan *plan = head->plan;
+    const locus_worker *w = head->worker;
+    const locus_tensor *q = &call->grad->q;
+    const int64_t D = plan->call.D, count = rows->count;
+    float *to = call->wanted.q ? locus_f32(q, head->b, head->h, rows->first) : NULL;
+    float factor = (float)plan->call.scale;
+    if (slot->u != NULL) {
+        scale_and_sum(plan, w->dcontent, count, slot->u);
+        factor = 1.0f;
+    }
+    if (plan->turn_query != NULL)
+        locus_turn_rows(plan, w->dcontent, D, w->dcontent, D,
+                        plan->turn_query + 2 * plan->call.pairs * rows->first, -1.0f, count);
+    if (to != NULL)
+        plan->kernels->scale_rows(to, q->stride[2], w->dcontent, D, NULL, factor, count, D,
+                                  call->accumulate);
+    if (plan->index == NULL) return;
+    scale_and_sum(plan, w->dposition, count, slot->w);
+    if (to != NULL)
+        plan->kernels->scale_rows(to, q->stride[2], w->dposition, D, NULL, 1.0f, count, D, 1);
+}
+
 static void finish_rows(const locus_backward_call *call, const locus_head *head,
                         const locus_rows *rows, const locus_slot *slot)
 {
     const locus_plan *plan = head->plan;
-    const locus_worker *w = head->worker;
-    const locus_kernels *kernels = plan->kernels;
     const int64_t D = plan->call.D;
-    const float scale = (float)plan->call.scale;
-    for (int64_t i = 0; i < rows->count; i++) {
-        float *content = w->dcontent + i * D;
-        kernels->scale(content, content, scale, D);
-        if (slot->u != NULL) kernels->add(slot->u, content, D);
-        if (plan->turn_query != NULL)
-            locus_turn_row(plan, content,
-                           plan->turn_query + 2 * plan->call.pairs * (rows->first + i), -1.0f);
-        if (plan->index != NULL) {
-            float *position = w->dposition + i * D;
-            kernels->scale(position, position, scale, D);
-            if (slot->w != NULL) kernels->add(slot->w, position, D);
-            kernels->add(content, position, D);
-        }
-        if (call->wanted.q) write_query_row(call, head, rows->first + i, content);
-        if (slot->pos_q != NULL) {
-            kernels->scale(w->dplace + i * D, w->dplace + i * D, scale, D);
-            kernels->add(slot->pos_q + (rows->first + i) * D, w->dplace + i * D, D);
-        }
-    }
+    if (call->wanted.q || call->wanted.u || call->wanted.w) finish_queries(call, head, rows, slot);
+    if (slot->pos_q != NULL)
+        plan->kernels->scale_rows(slot->pos_q + rows->first * slot->pos_q_row, slot->pos_q_row,
+                                  head->worker->dplace, D, NULL, (float)plan->call.scale,
+                                  rows->count, D, 1);
 }
 
 /* A row whose every logit is -inf has output 0 and gradient 0: it sees nothing, whatever
@@ -248,47 +313,6 @@ static int begin_tile(const locus_head *head, const locus_rows *rows, int64_t ke
     }
     return 1;
 }
-
-/* What this worker needs after query tiles [from, to): the group that follows in its unit, or
- * the first one of its next unit. */
-static void look_ahead(const locus_backward_call *call, const locus_head *head,
-                       const locus_unit *now, int64_t from, int64_t to, int64_t pairs)
-{
-    const locus_plan *plan = call->plan;
-    locus_lookahead *look = &head->worker->progress->look;
-    const int64_t rows = plan->backward.rows, after = now->index + (int64_t)plan->threads;
-    const locus_unit next =
-        locus_unit_at(plan, after < unit_count(plan) ? after : now->index, call->accumulate);
-    const int last = to == now->tile_to;
-    const locus_unit *then = last ? &next : now;
-    const int64_t first = (last ? next.tile_from : to) * rows;
-    const int64_t end = locus_least(first + plan->backward.group * rows, plan->call.Tq);
-    const int64_t all = now->tile_to - now->tile_from, Tk = plan->call.Tk;
-    const int64_t key = (from - now->tile_from) * Tk / all,
-                  key_end = (to - now->tile_from) * Tk / all;
-    locus_ahead_begin(look);
-    locus_ahead_add(look, &call->in->q, then->b, then->h, first, end);
-    locus_ahead_add(look, call->dout, then->b, then->h, first, end);
-    locus_ahead_add(look, &call->results->out, then->b, then->h, first, end);
-    locus_ahead_add(look, &call->grad->q, then->b, then->h, first, end);
-    if (next.b != now->b || next.kv != now->kv) {
-        locus_ahead_add(look, &call->in->k, next.b, next.kv, key, key_end);
-        locus_ahead_add(look, &call->in->v, next.b, next.kv, key, key_end);
-        if (next.owns_keys) {
-            locus_ahead_add(look, &call->grad->k, next.b, next.kv, key, key_end);
-            locus_ahead_add(look, &call->grad->v, next.b, next.kv, key, key_end);
-        }
-    }
-    locus_ahead_spread(look, 4 * pairs);
-}
-
-/* One query tile of a group, with the worker shifted to its rows. */
-typedef struct member {
-    locus_worker worker;
-    locus_head head;
-    locus_rows rows;
-    locus_pass pass;
-} member;
 
 static void begin_member(const locus_backward_call *call, const locus_head *head,
                          const locus_slot *slot, int64_t tile, int64_t first, member *m)
@@ -306,9 +330,11 @@ static void begin_member(const locus_backward_call *call, const locus_head *head
 /* Query tiles [from, to): each key tile meets them all before the next one does. Every sum
  * runs in the order of tiles, whatever the group. */
 static void backward_group(const locus_backward_call *call, const locus_head *head,
-                           const locus_unit *unit, int64_t from, int64_t to, const locus_slot *slot)
+                           const locus_unit *unit, int64_t from, int64_t to, const locus_slot *slot,
+                           group *room)
 {
-    member members[MOST_GROUP];
+    member *members = room->members;
+    locus_tile *tile = &room->tile;
     const int64_t count = to - from;
     int64_t low = INT64_MAX, high = 0, pairs = 0;
     for (int64_t g = 0; g < count; g++) {
@@ -318,15 +344,14 @@ static void backward_group(const locus_backward_call *call, const locus_head *he
         high = locus_most(high, rows->tile_to);
         pairs += rows->tile_to - rows->tile_from;
     }
-    look_ahead(call, head, unit, from, to, pairs);
+    locus_look_ahead(call, head, unit, from, to, pairs);
     for (int64_t t = low; t < high; t++)
         for (int64_t g = 0; g < count; g++) {
             member *m = &members[g];
-            locus_tile tile;
             if (t < m->rows.tile_from || t >= m->rows.tile_to) continue;
-            if (!begin_tile(&m->head, &m->rows, t, &tile)) continue;
-            locus_tile_gradients(&m->pass, &m->head, &m->rows, &tile);
-            locus_tile_spread(&m->pass, &m->head, &m->rows, &tile);
+            if (!begin_tile(&m->head, &m->rows, t, tile)) continue;
+            locus_tile_gradients(&m->pass, &m->head, &m->rows, tile);
+            locus_tile_spread(&m->pass, &m->head, &m->rows, tile);
         }
     for (int64_t g = 0; g < count; g++) {
         locus_pass_end(&members[g].pass, &members[g].head);
@@ -338,11 +363,8 @@ static void backward_group(const locus_backward_call *call, const locus_head *he
 static void turn_keys_back(const locus_plan *plan, const locus_slot *slot)
 {
     if (plan->turn_key == NULL || slot->k == NULL) return;
-    for (int64_t n = 0; n < plan->call.Tk; n++) {
-        float *row = slot->k + n * slot->k_row;
-        locus_turn_row(plan, row, plan->turn_key + 2 * plan->call.pairs * n, -1.0f);
-        for (int64_t c = 0; c < plan->call.D; c++) row[c] += 0.0f; /* -0 becomes 0 */
-    }
+    locus_turn_rows(plan, slot->k, slot->k_row, slot->k, slot->k_row, plan->turn_key, -1.0f,
+                    plan->call.Tk);
 }
 
 /* The unit's rows of dk and dv in place of partial ones. */
@@ -355,6 +377,58 @@ static void own_keys(const locus_backward_call *call, const locus_unit *unit, lo
     slot->v_row = g->v.stride[2];
 }
 
+/* The head's rows of a [H,T,D] gradient; they start from 0 here, where they are needed next. */
+static void begin_owned(const locus_backward_call *call, const locus_tensor *t, int64_t h)
+{
+    for (int64_t r = 0; !call->accumulate && r < t->shape[1]; r++)
+        memset(locus_f32(t, h, r, 0), 0, (size_t)t->shape[2] * sizeof(float));
+}
+
+/* And so of what it owns else. */
+static void own_tables(const locus_backward_call *call, const locus_unit *unit, locus_slot *slot)
+{
+    const locus_plan *plan = call->plan;
+    const locus_tensors *g = call->grad;
+    const locus_wanted *wanted = &call->wanted, *owned = &call->owned;
+    const int64_t h = unit->h;
+    const locus_tensor *key_table = locus_key_table(plan, g);
+    const locus_tensor *query_table = locus_query_table(plan, g);
+    const locus_tensor *value_table = locus_value_table(plan, g);
+    if (wanted->key_table && owned->key_table) {
+        begin_owned(call, key_table, h);
+        slot->key_table = locus_table_entries(plan, key_table, h, &slot->key_table_row);
+    }
+    if (wanted->query_table && owned->query_table) {
+        if (query_table != key_table) begin_owned(call, query_table, h);
+        slot->query_table = locus_table_entries(plan, query_table, h, &slot->query_table_row);
+    }
+    if (wanted->value_table && owned->value_table) {
+        begin_owned(call, value_table, h);
+        slot->value_table = locus_table_entries(plan, value_table, h, &slot->value_table_row);
+    }
+    if (wanted->pos_q && owned->pos_q) {
+        begin_owned(call, &g->pos_q, h);
+        slot->pos_q = locus_f32(&g->pos_q, h, plan->call.query_offset, 0);
+        slot->pos_q_row = g->pos_q.stride[1];
+    }
+    if (wanted->pos_k && owned->pos_k) {
+        begin_owned(call, &g->pos_k, h);
+        slot->pos_k = locus_f32(&g->pos_k, h, 0, 0);
+        slot->pos_k_row = g->pos_k.stride[1];
+    }
+}
+
+/* Nothing is hidden, and no row of the unit has hidden itself: see begin_tile. */
+static int all_seen(const locus_backward_call *call, const locus_unit *unit)
+{
+    const locus_plan *plan = call->plan;
+    const int64_t rows = plan->backward.rows;
+    const int64_t end = locus_least(unit->tile_to * rows, plan->call.Tq);
+    for (int64_t m = unit->tile_from * rows; !plan->hides && m < end; m++)
+        if (*locus_f32(&call->results->lse, unit->b, unit->h, m) == -INFINITY) return 0;
+    return !plan->hides;
+}
+
 static void run_unit(void *context, size_t index, uint32_t worker_number)
 {
     const locus_backward_call *call = context;
@@ -362,19 +436,22 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
     const locus_unit unit =
         locus_unit_at(plan, call->first_unit + (int64_t)index, call->accumulate);
     locus_worker worker;
-    carve_worker(call, worker_number, &worker);
-    const locus_head head = head_of(call, &worker, unit.b, unit.h, unit.kv);
+    group *room = carve_worker(call, worker_number, &worker);
+    locus_head head = head_of(call, &worker, unit.b, unit.h, unit.kv);
+    head.all_seen = all_seen(call, &unit);
     char *base = call->slots + index * call->slot_bytes;
     locus_slot slot;
     const locus_wanted partial = locus_unit_wanted(call, &unit);
     const size_t bytes = locus_slot_carve(plan, &partial, base, &slot);
     memset(base + slot.keys_bytes, 0, bytes - slot.keys_bytes);
     if (unit.owns_keys) own_keys(call, &unit, &slot);
+    if (unit.owns_tables) own_tables(call, &unit, &slot);
     locus_head_pack(&head, 0, plan->call.Tk, 1);
     locus_keys_begin(&head, unit.owns_keys && call->accumulate);
-    const int64_t group = plan->backward.group;
-    for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile += group)
-        backward_group(call, &head, &unit, tile, locus_least(tile + group, unit.tile_to), &slot);
+    const int64_t count = plan->backward.group;
+    for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile += count)
+        backward_group(call, &head, &unit, tile, locus_least(tile + count, unit.tile_to), &slot,
+                       room);
     locus_keys_end(&head, &slot);
     turn_keys_back(plan, &slot);
 }
@@ -435,7 +512,7 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
 static void run_rounds(locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
-    const int64_t units = unit_count(plan), slots = slot_count(plan, call->slot_bytes);
+    const int64_t units = locus_unit_count(plan), slots = slot_count(plan, call->slot_bytes);
     for (int64_t first = 0; first < units && plan->call.Tq > 0; first += slots) {
         call->first_unit = first;
         call->round_units = units - first < slots ? units - first : slots;

@@ -21,9 +21,8 @@ typedef struct locus_wanted {
 
 /* Partial gradients of one unit; NULL where not wanted. */
 typedef struct locus_slot {
-    float *k; /* [Tk][D], turned like the keys; rows k_row apart     */
-    float *v; /* [Tk][Dv]; rows v_row apart                          */
-    int64_t k_row, v_row;
+    float *k;           /* [Tk][D], turned like the keys                       */
+    float *v;           /* [Tk][Dv]                                            */
     size_t keys_bytes;  /* of k and v, which lie first   */
     float *key_table;   /* [row_count][D] by entry       */
     float *query_table; /* [row_count][D]; may be the same memory as key_table */
@@ -33,6 +32,8 @@ typedef struct locus_slot {
     float *pos_k;       /* [Tk][D]                       */
     double *bias;       /* [span] by z                   */
     double *cls;        /* [2]                           */
+    /* from one row to the next, of any sign */
+    int64_t k_row, v_row, key_table_row, query_table_row, value_table_row, pos_q_row, pos_k_row;
 } locus_slot;
 
 typedef struct locus_backward_call {
@@ -42,6 +43,7 @@ typedef struct locus_backward_call {
     const locus_tensor *dout;
     const locus_tensors *grad;
     locus_wanted wanted;
+    locus_wanted owned;  /* by the first unit of each head; see locus_unit */
     int accumulate;      /* LOCUS_ACCUMULATE             */
     int dense_directly;  /* bias_dense is not broadcast: units own its rows */
     float *bias;         /* [H][locus_bias_room]         */
@@ -58,13 +60,22 @@ typedef struct locus_unit {
     int64_t index;
     int64_t b, h, kv;
     int64_t tile_from, tile_to; /* its query tiles */
-    int owns_keys;              /* it adds to rows of dk and dv themselves, not to its slot */
+    /* It adds to the gradients themselves, not to its slot: to its head's rows of dk and dv; to
+     * those of the tables and of pos_q and pos_k that are the head's own in all sequences. */
+    int owns_keys, owns_tables;
 } locus_unit;
 locus_unit locus_unit_at(const locus_plan *plan, int64_t index, int accumulate);
+static inline int64_t locus_unit_count(const locus_plan *plan)
+{
+    return plan->call.B * plan->call.H * plan->backward_splits;
+}
 
 /* Nobody shares a head's dk and dv, so its first unit owns them. Turned keys are turned back where
  * they were summed, so they must start from 0. */
 int locus_heads_own_keys(const locus_plan *plan, int accumulate);
+
+/* 1: the first unit of each head owns its rows of this gradient (see owns_tables). */
+int locus_owned_by_heads(const locus_backward_call *call, const locus_tensor *gradient);
 
 /* What a unit leaves in its slot. */
 locus_wanted locus_unit_wanted(const locus_backward_call *call, const locus_unit *unit);
@@ -82,6 +93,7 @@ typedef struct locus_pass {
     const locus_slot *slot;   /* NULL: the pass for a shared dense bias */
     int64_t rows;             /* of the query tile                      */
     int fresh;                /* dk and dv of the tile hold nothing yet */
+    int fresh_rows;           /* nor do dcontent and dplace             */
     locus_strips key_strip;   /* position . RK                          */
     locus_strips value_strip; /* dout . RV                              */
     locus_strips key_fold;    /* dS by entry                            */
@@ -107,6 +119,11 @@ void locus_tile_spread(locus_pass *pass, const locus_head *head, const locus_row
 /* Add dS of one tile to the gradient of bias_dense. */
 void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *head,
                              const locus_tile *tile);
+
+/* backward_ahead.c: what the worker needs after query tiles [from, to) of the unit: for the group
+ * that follows in it, or for the first one of its next unit. */
+void locus_look_ahead(const locus_backward_call *call, const locus_head *head,
+                      const locus_unit *now, int64_t from, int64_t to, int64_t pairs);
 
 /* fold.c: zero the gradients that are sums over units; add the slots of a round; pull the bias back to its parameters. */
 void locus_fold_zero(const locus_backward_call *call);

@@ -65,12 +65,9 @@ void locus_backward_rows_begin(const locus_backward_call *call, const locus_head
     plan->kernels->row_dots(w->delta, w->dout, Dv, locus_f32(out, head->b, head->h, rows->first),
                             out->stride[2], rows->count, Dv);
     locus_rows_find_bad(head, rows);
-    plan->kernels->bad_rows(w->dout_bad, w->dout, Dv, rows->count, Dv);
     if (any_coarse) refine_coarse_rows(head, rows);
-    const size_t bytes = (size_t)(rows->count * D) * sizeof(float);
-    memset(w->dcontent, 0, bytes);
-    if (plan->index != NULL) memset(w->dposition, 0, bytes);
-    if (locus_present(&head->in->pos_q)) memset(w->dplace, 0, bytes);
+    if (plan->index != NULL)
+        memset(w->dposition, 0, (size_t)(rows->count * D) * sizeof *w->dposition);
 }
 
 void locus_pass_begin(const locus_backward_call *call, const locus_head *head,
@@ -79,6 +76,7 @@ void locus_pass_begin(const locus_backward_call *call, const locus_head *head,
     pass->call = call;
     pass->slot = slot;
     pass->rows = rows;
+    pass->fresh_rows = 1;
     locus_strips_begin(head, head->worker->strips[0], &pass->key_strip);
     locus_strips_begin(head, head->worker->strips[1], &pass->value_strip);
     locus_strips_begin(head, head->worker->strips[2], &pass->key_fold);
@@ -168,12 +166,12 @@ static void add_to_keys(const locus_head *head, const locus_tile *tile, const fl
     locus_patch(head, tile, T, keys, to_row, locus_by_column(), from, locus_by_row(), width);
 }
 
-/* to[i] += sum_j T[i][j] from_j */
+/* to[i] += sum_j T[i][j] from_j; fresh: to[i] = the sum */
 static void add_to_rows(const locus_head *head, const locus_tile *tile, const float *T, float *to,
-                        const locus_block *from, int64_t width)
+                        const locus_block *from, int64_t width, int fresh)
 {
     head->plan->kernels->gemm(to, width, T, head->geometry->stride, 1, from->clean, from->clean_row,
-                              tile->rows, tile->columns, width, 1);
+                              tile->rows, tile->columns, width, !fresh);
     locus_patch(head, tile, T, to, width, locus_by_row(), from, locus_by_column(), width);
 }
 
@@ -182,9 +180,9 @@ static void add_to_rows(const locus_head *head, const locus_tile *tile, const fl
 /* to[entry] += sum_r strip[r][entry] from_r, r < rows, over `count` columns */
 static void add_to_entries(const locus_head *head, const locus_strip *strip, int64_t count,
                            const locus_block *from, int64_t first_row, int64_t rows, float *to,
-                           int64_t width)
+                           int64_t to_row, int64_t width)
 {
-    head->plan->kernels->gemm(to + strip->first * width, width, strip->data, 1, strip->width,
+    head->plan->kernels->gemm(to + strip->first * to_row, to_row, strip->data, 1, strip->width,
                               from->clean + first_row * from->clean_row, from->clean_row, count,
                               rows, width, 1);
 }
@@ -196,7 +194,8 @@ static void flush_values(void *context, const locus_head *head, const locus_band
     const locus_worker *w = head->worker;
     const int64_t Dv = head->plan->call.Dv;
     const locus_block dout = locus_block_of(w->dout, Dv, pass->rows, Dv, w->dout_bad, w->clean[2]);
-    add_to_entries(head, strip, count, &dout, band->first, band->rows, pass->slot->value_table, Dv);
+    add_to_entries(head, strip, count, &dout, band->first, band->rows, pass->slot->value_table,
+                   pass->slot->value_table_row, Dv);
 }
 
 /* dposition += folded dS times entries; d(entries) += folded dS times position. */
@@ -215,11 +214,17 @@ static void flush_keys(void *context, const locus_head *head, const locus_band *
     const locus_block position =
         locus_block_of(w->position, D, pass->rows, D, w->position_bad, w->clean[1]);
     add_to_entries(head, strip, count, &position, band->first, band->rows, pass->slot->key_table,
-                   D);
+                   pass->slot->key_table_row, D);
 }
 
 void locus_pass_end(locus_pass *pass, const locus_head *head)
 {
+    const locus_worker *w = head->worker;
+    const size_t bytes = (size_t)(pass->rows * head->plan->call.D) * sizeof(float);
+    if (pass->fresh_rows) { /* they see nothing */
+        memset(w->dcontent, 0, bytes);
+        if (locus_present(&head->in->pos_q)) memset(w->dplace, 0, bytes);
+    }
     if (head->plan->index == NULL) return;
     locus_strips_flush(head, pass->rows, &pass->value_fold, flush_values, pass);
     locus_strips_flush(head, pass->rows, &pass->key_fold, flush_keys, pass);
@@ -237,28 +242,27 @@ static void spread_values(locus_pass *pass, const locus_head *head, const locus_
         add_to_keys(head, tile, weights, slot->v, slot->v_row, &dout, Dv, pass->fresh);
     if (slot->value_table == NULL) return;
     locus_strips_fold(head, tile, weights, &pass->value_fold, flush_values, pass);
-    locus_patch(head, tile, weights, slot->value_table, Dv, locus_by_entry(head, tile), &dout,
-                locus_by_row(), Dv);
+    locus_patch(head, tile, weights, slot->value_table, slot->value_table_row,
+                locus_by_entry(head, tile), &dout, locus_by_row(), Dv);
 }
 
 /* dcontent += dS K, through the tile's gain where there is one. */
-static void spread_content_rows(const locus_head *head, const locus_rows *rows,
-                                const locus_tile *tile, const locus_block *keys)
+static void spread_content_rows(const locus_pass *pass, const locus_head *head,
+                                const locus_rows *rows, const locus_tile *tile,
+                                const locus_block *keys)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     const int64_t D = plan->call.D;
     if (!locus_tile_fades(plan, rows, tile)) {
-        add_to_rows(head, tile, w->grad, w->dcontent, keys, D);
+        add_to_rows(head, tile, w->grad, w->dcontent, keys, D, pass->fresh_rows);
         return;
     }
     float *product = w->clean[3];
-    memset(product, 0, (size_t)(tile->rows * D) * sizeof *product);
-    add_to_rows(head, tile, w->grad, product, keys, D);
-    for (int64_t i = 0; i < tile->rows; i++) {
-        const float *gain = locus_row_gain(plan, rows, tile, i);
-        for (int64_t c = 0; c < D; c++) w->dcontent[i * D + c] += product[i * D + c] * gain[c];
-    }
+    add_to_rows(head, tile, w->grad, product, keys, D, 1);
+    for (int64_t i = 0; i < tile->rows; i++)
+        plan->kernels->fade(w->dcontent + i * D, product + i * D,
+                            locus_row_gain(plan, rows, tile, i), D, !pass->fresh_rows);
 }
 
 static void spread_content(const locus_pass *pass, const locus_head *head, const locus_rows *rows,
@@ -269,7 +273,7 @@ static void spread_content(const locus_pass *pass, const locus_head *head, const
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     const int64_t D = plan->call.D;
-    if (call->wanted.q || call->wanted.u) spread_content_rows(head, rows, tile, keys);
+    if (call->wanted.q || call->wanted.u) spread_content_rows(pass, head, rows, tile, keys);
     if (slot->k == NULL) return;
     const locus_block content =
         locus_block_of(locus_tile_fades(plan, rows, tile) ? w->faded : w->content, D, tile->rows, D,
@@ -292,8 +296,8 @@ static void spread_key_table(locus_pass *pass, const locus_head *head, const loc
     locus_patch(head, tile, w->grad, w->dposition, D, locus_by_row(), &entries,
                 locus_by_entry(head, tile), D);
     if (slot->key_table != NULL)
-        locus_patch(head, tile, w->grad, slot->key_table, D, locus_by_entry(head, tile), &position,
-                    locus_by_row(), D);
+        locus_patch(head, tile, w->grad, slot->key_table, slot->key_table_row,
+                    locus_by_entry(head, tile), &position, locus_by_row(), D);
 }
 
 /* Both gradients carry the scale, so the fold does. The patches need none: a pair that sees a
@@ -316,15 +320,17 @@ static void spread_query_table(const locus_head *head, const locus_tile *tile,
                     locus_by_entry(head, tile), D);
     }
     if (slot->query_table == NULL) return;
-    add_to_entries(head, &strip, count, keys, 0, tile->columns, slot->query_table, D);
-    locus_patch(head, tile, w->grad, slot->query_table, D, locus_by_entry(head, tile), keys,
-                locus_by_column(), D);
+    add_to_entries(head, &strip, count, keys, 0, tile->columns, slot->query_table,
+                   slot->query_table_row, D);
+    locus_patch(head, tile, w->grad, slot->query_table, slot->query_table_row,
+                locus_by_entry(head, tile), keys, locus_by_column(), D);
 }
 
 /* ---- bias, places, reset ---- */
 
 /* bias[z] += T[i][j], z = most - delta_00 - i + j: the rows of the tile, each a place further
- * to the left, in float, then the tile's diagonal sums in double. */
+ * to the left, in float, then the tile's diagonal sums in double. Every LOCUS_LANES-th row in
+ * turn: a load then meets a whole store before it, or one long past. */
 static void spread_bias(const locus_head *head, const locus_tile *tile, const float *T,
                         const locus_slot *slot)
 {
@@ -332,9 +338,10 @@ static void spread_bias(const locus_head *head, const locus_tile *tile, const fl
     const int64_t last = tile->rows - 1, distances = locus_window_width(tile);
     float *sums = head->worker->diagonal;
     memset(sums, 0, (size_t)distances * sizeof *sums);
-    for (int64_t i = 0; i < tile->rows; i++)
-        head->plan->kernels->add(sums + last - i + tile->from[i], T + i * row + tile->from[i],
-                                 tile->to[i] - tile->from[i]);
+    for (int64_t first = 0; first < LOCUS_LANES; first++)
+        for (int64_t i = first; i < tile->rows; i += LOCUS_LANES)
+            head->plan->kernels->add(sums + last - i + tile->from[i], T + i * row + tile->from[i],
+                                     tile->to[i] - tile->from[i]);
     const int64_t low = locus_most(0, last - z_00);
     const int64_t high = locus_least(distances, head->plan->span + last - z_00);
     for (int64_t y = low; y < high; y++) slot->bias[z_00 - last + y] += (double)sums[y];
@@ -358,9 +365,10 @@ static void spread_reset(const locus_rows *rows, const locus_tile *tile, float *
     slot->cls[1] += total[1];
 }
 
-static void spread_places(const locus_backward_call *call, const locus_head *head,
-                          const locus_rows *rows, const locus_tile *tile, const locus_slot *slot)
+static void spread_places(const locus_pass *pass, const locus_head *head, const locus_rows *rows,
+                          const locus_tile *tile)
 {
+    const locus_slot *slot = pass->slot;
     const locus_worker *w = head->worker;
     const int64_t D = head->plan->call.D;
     const float *T = w->grad;
@@ -372,14 +380,14 @@ static void spread_places(const locus_backward_call *call, const locus_head *hea
         spread_reset(rows, tile, w->score, head->geometry->stride, slot);
     }
     if (slot->bias != NULL) spread_bias(head, tile, T, slot);
-    if (call->wanted.pos_q) {
+    if (pass->call->wanted.pos_q) {
         const locus_block places = locus_place_block(head, tile, w->clean[1]);
-        add_to_rows(head, &placed, T, w->dplace, &places, D);
+        add_to_rows(head, &placed, T, w->dplace, &places, D, pass->fresh_rows);
     }
     if (slot->pos_k == NULL) return;
     const locus_block place =
         locus_block_of(w->place, D, tile->rows, D, w->place_row_bad, w->clean[1]);
-    add_to_keys(head, &placed, T, slot->pos_k, D, &place, D, 0);
+    add_to_keys(head, &placed, T, slot->pos_k, slot->pos_k_row, &place, D, 0);
 }
 
 void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *head,
@@ -446,7 +454,8 @@ void locus_tile_spread(locus_pass *pass, const locus_head *head, const locus_row
     spread_query_table(head, tile, slot, &keys);
     if (call->wanted.dense && call->dense_directly) locus_tile_spread_dense(call, head, tile);
     if (locus_present(&head->in->pos_q))
-        spread_places(call, head, rows, tile, slot);
+        spread_places(pass, head, rows, tile);
     else if (slot->bias != NULL)
         spread_bias(head, tile, head->worker->grad, slot);
+    pass->fresh_rows = 0;
 }

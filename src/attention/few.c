@@ -77,11 +77,8 @@ void locus_few_turn(const locus_head *head, int64_t first, int64_t count)
     const float *keys = locus_f32(k, head->b, head->kv, first);
     float *to = head->worker->turned;
     plan->kernels->turn(to, D, keys, k->stride[2], plan->turn_key + turns * first, plan->call.pairs,
-                        count, plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, 1.0f,
+                        plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, 1.0f, count, D,
                         next(head, count));
-    for (int64_t j = 0; turns < D && j < count; j++)
-        memcpy(to + j * D + turns, keys + j * k->stride[2] + turns,
-               (size_t)(D - turns) * sizeof *to);
 }
 
 /* ---- what comes next ---- */

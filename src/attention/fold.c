@@ -31,11 +31,12 @@ static void zero_tensor(const locus_tensor *t)
 void locus_fold_zero(const locus_backward_call *call)
 {
     const locus_tensors *g = call->grad;
-    const int units = call->plan->call.Tq > 0,
+    const int units = locus_unit_count(call->plan) > 0 && call->plan->call.Tq > 0,
               own_keys = units && locus_heads_own_keys(call->plan, call->accumulate);
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(g, i);
         if ((t == &g->q && units) || ((t == &g->k || t == &g->v) && own_keys)) continue;
+        if (units && locus_owned_by_heads(call, t)) continue;
         if (locus_present(t) && locus_tensor_elements(t) > 0) zero_tensor(t);
     }
 }

@@ -8,6 +8,10 @@
 #include "attention/relative.h"
 #include "core/tensor.h"
 
+/* Key tiles come again with every group of query tiles: all keys stay turned where that is
+ * often. */
+static int keeps_turned(const locus_geometry *g, int backward) { return backward && g->group == 1; }
+
 void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int backward,
                         locus_arena *arena, locus_worker *w)
 {
@@ -67,7 +71,9 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->value_table_bad = locus_take(arena, tables ? plan->row_count : 0, 1);
     for (size_t i = 0; i < sizeof w->clean / sizeof *w->clean; i++)
         w->clean[i] = locus_take_floats(arena, locus_most(rows, g->keys) * wide);
-    w->turned = locus_take_floats(arena, plan->turn_key != NULL ? g->keys * D : 0);
+    w->turned = locus_take_floats(arena, plan->turn_key == NULL      ? 0
+                                         : keeps_turned(g, backward) ? Tk * D
+                                                                     : g->keys * D);
     w->written = locus_take(arena, backward ? locus_ceil_div(Tk, g->keys) : 0, sizeof *w->written);
     w->progress = locus_take(arena, 1, sizeof *w->progress);
     w->content_bad = locus_take(arena, all_rows, 1);
@@ -110,34 +116,49 @@ void locus_worker_shift(const locus_plan *plan, const locus_worker *w, int64_t f
     }
 }
 
-void locus_turn_row(const locus_plan *plan, float *row, const float *turn, float direction)
+void locus_turn_rows(const locus_plan *plan, float *to, int64_t to_row, const float *rows,
+                     int64_t row_stride, const float *turn, float direction, int64_t count)
 {
-    plan->kernels->turn(row, 0, row, 0, turn, plan->call.pairs, 1,
-                        plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, direction,
-                        (locus_ahead){0});
+    const int interleaved = plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED;
+    plan->kernels->turn(to, to_row, rows, row_stride, turn, plan->call.pairs, interleaved,
+                        direction, count, plan->call.D, (locus_ahead){0});
 }
 
-/* Keys [first, first + count) of the head, turned, in worker->turned. */
+/* Keys [first, first + count) of the head, turned. */
 static const float *turn_keys(const locus_head *head, int64_t first, int64_t count)
 {
     const locus_plan *plan = head->plan;
     const int64_t D = plan->call.D;
-    float *rows = head->worker->turned;
-    locus_progress *progress = head->worker->progress;
-    if (progress->turned_first == first && progress->turned_count >= count) return rows;
-    progress->turned_first = first;
-    progress->turned_count = count;
+    locus_progress *p = head->worker->progress;
+    const int64_t end = p->turned_first + p->turned_count;
+    if (first >= p->turned_first && first + count <= end)
+        return head->worker->turned + (first - p->turned_first) * D;
     if (head->unpacked) {
+        p->turned_first = first;
+        p->turned_count = count;
         locus_few_turn(head, first, count);
-        return rows;
+        return head->worker->turned;
     }
-    for (int64_t j = 0; j < count; j++) {
-        memcpy(rows + j * D, locus_f32(&head->in->k, head->b, head->kv, first + j),
-               (size_t)D * sizeof *rows);
-        locus_turn_row(plan, rows + j * D, plan->turn_key + 2 * plan->call.pairs * (first + j),
-                       1.0f);
+    if (!p->keeps_turned || first != end) {
+        p->turned_first = first;
+        p->turned_count = 0;
     }
+    float *rows = head->worker->turned + p->turned_count * D;
+    p->turned_count += count;
+    locus_turn_rows(plan, rows, D, locus_f32(&head->in->k, head->b, head->kv, first),
+                    head->in->k.stride[2], plan->turn_key + 2 * plan->call.pairs * first, 1.0f,
+                    count);
     return rows;
+}
+
+/* bad[r] of rows that some sum reads and some pair may not see. */
+static void find_bad(const locus_head *head, int needed, uint8_t *bad, const float *rows,
+                     int64_t row_stride, int64_t count, int64_t width)
+{
+    if (needed)
+        head->plan->kernels->bad_rows(bad, rows, row_stride, count, width);
+    else
+        memset(bad, 0, (size_t)count);
 }
 
 static void pack_keys(const locus_head *head, int64_t first, int64_t count, int backward)
@@ -148,7 +169,10 @@ static void pack_keys(const locus_head *head, int64_t first, int64_t count, int 
     const float *rows =
         turns ? turn_keys(head, first, count) : locus_f32(&head->in->k, head->b, head->kv, first);
     const int64_t stride = turns ? D : head->in->k.stride[2];
-    if (backward) kernels->bad_rows(head->worker->key_bad + first, rows, stride, count, D);
+    const int by_keys = locus_query_table(head->plan, head->in) != NULL;
+    if (backward)
+        find_bad(head, !head->all_seen || by_keys, head->worker->key_bad + first, rows, stride,
+                 count, D);
     kernels->pack(head->worker->key_panels + locus_panel_at(first, D), rows, stride, count, D);
 }
 
@@ -161,7 +185,8 @@ static void pack_places(const locus_head *head, int64_t first, int64_t count)
     const int64_t D = head->plan->call.D;
     const int64_t known = locus_least(count, locus_most(0, pos_k->shape[1] - first));
     const float *rows = locus_f32(pos_k, head->h, first, 0);
-    kernels->bad_rows(w->place_bad + first, rows, pos_k->stride[1], known, D);
+    find_bad(head, !head->all_seen || head->plan->has_reset, w->place_bad + first, rows,
+             pos_k->stride[1], known, D);
     kernels->pack(w->place_panels + locus_panel_at(first, D), rows, pos_k->stride[1], known, D);
     for (int64_t j = known; j < count; j++) w->place_bad[first + j] = 1;
 }
@@ -203,17 +228,15 @@ static void find_bad_values(const locus_head *head, int64_t first, int64_t count
 {
     const locus_tensor *v = &head->in->v;
     uint8_t *bad = head->worker->value_bad + first;
-    if (head->plan->hides)
-        head->plan->kernels->bad_rows(bad, locus_f32(v, head->b, head->kv, first), v->stride[2],
-                                      count, head->plan->call.Dv);
-    else /* every row sees every value */
-        memset(bad, 0, (size_t)count);
+    const float *rows = locus_f32(v, head->b, head->kv, first);
+    find_bad(head, head->plan->hides, bad, rows, v->stride[2], count, head->plan->call.Dv);
 }
 
 void locus_head_begin(const locus_head *head)
 {
     locus_ahead_begin(&head->worker->progress->look);
-    head->worker->progress->turned_count = -1;
+    head->worker->progress->turned_first = head->worker->progress->turned_count = 0;
+    head->worker->progress->keeps_turned = 0;
     if (head->tables == NULL) pack_entries(head);
 }
 
@@ -224,6 +247,7 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backw
     locus_worker *w = head->worker;
     const int64_t Dv = head->plan->call.Dv;
     locus_head_begin(head);
+    w->progress->keeps_turned = keeps_turned(head->geometry, backward);
     for (int64_t first = from; first < to; first += head->geometry->keys) {
         const int64_t count = locus_least(head->geometry->keys, to - first);
         const float *rows = locus_f32(v, head->b, head->kv, first);
@@ -238,46 +262,26 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backw
     if (backward) find_bad_entries(head);
 }
 
-/* to = factor (row + shift), shift may be NULL. */
-static void load_row(const locus_kernels *kernels, float *to, const float *row, const float *shift,
-                     float factor, int64_t width)
-{
-    if (shift == NULL) {
-        kernels->scale(to, row, factor, width);
-        return;
-    }
-    memcpy(to, row, (size_t)width * sizeof *to);
-    kernels->add(to, shift, width);
-    kernels->scale(to, to, factor, width);
-}
-
 static const float *head_row(const locus_tensor *t, int64_t h)
 {
     return locus_present(t) ? (const float *)t->data + h * t->stride[0] : NULL;
 }
 
-static void load_query_row(const locus_head *head, const locus_rows *rows, int64_t i)
+/* scale pos_q of the rows that have one; the others see no key. */
+static void load_places(const locus_head *head, const locus_rows *rows)
 {
-    const locus_plan *plan = head->plan;
-    const locus_tensors *in = head->in;
-    locus_worker *w = head->worker;
-    const int64_t D = plan->call.D;
-    const float factor = (float)plan->call.scale;
-    const float *q = locus_f32(&in->q, head->b, head->h, rows->first + i);
-    load_row(plan->kernels, w->content + i * D, q, head_row(&in->u, head->h), factor, D);
-    if (plan->turn_query != NULL)
-        locus_turn_row(plan, w->content + i * D,
-                       plan->turn_query + 2 * plan->call.pairs * (rows->first + i), 1.0f);
-    if (plan->index != NULL)
-        load_row(plan->kernels, w->position + i * D, q, head_row(&in->w, head->h), factor, D);
-    if (locus_present(&in->pos_q)) {
-        const int64_t m = rows->position + i;
-        if (m >= 0 && m < in->pos_q.shape[1])
-            load_row(plan->kernels, w->place + i * D, locus_f32(&in->pos_q, head->h, m, 0), NULL,
-                     factor, D);
-        else /* a row that sees no key */
-            memset(w->place + i * D, 0, (size_t)D * sizeof *w->place);
-    }
+    const locus_tensor *pos_q = &head->in->pos_q;
+    const int64_t D = head->plan->call.D, count = rows->count;
+    const int64_t from = locus_least(count, locus_most(0, -rows->position));
+    const int64_t to = locus_most(from, locus_least(count, pos_q->shape[1] - rows->position));
+    float *place = head->worker->place;
+    memset(place, 0, (size_t)(from * D) * sizeof *place);
+    memset(place + to * D, 0, (size_t)((count - to) * D) * sizeof *place);
+    if (to > from)
+        head->plan->kernels->scale_rows(place + from * D, D,
+                                        locus_f32(pos_q, head->h, rows->position + from, 0),
+                                        pos_q->stride[1], NULL, (float)head->plan->call.scale,
+                                        to - from, D, 0);
 }
 
 void locus_rows_reach(const locus_head *head, int64_t first, locus_rows *rows)
@@ -297,19 +301,34 @@ void locus_rows_reach(const locus_head *head, int64_t first, locus_rows *rows)
 
 void locus_rows_load(const locus_head *head, const locus_rows *rows)
 {
-    for (int64_t i = 0; i < rows->count; i++) load_query_row(head, rows, i);
+    const locus_plan *plan = head->plan;
+    const locus_tensors *in = head->in;
+    const locus_worker *w = head->worker;
+    const int64_t D = plan->call.D;
+    const float factor = (float)plan->call.scale;
+    const float *q = locus_f32(&in->q, head->b, head->h, rows->first);
+    plan->kernels->scale_rows(w->content, D, q, in->q.stride[2], head_row(&in->u, head->h), factor,
+                              rows->count, D, 0);
+    if (plan->turn_query != NULL)
+        locus_turn_rows(plan, w->content, D, w->content, D,
+                        plan->turn_query + 2 * plan->call.pairs * rows->first, 1.0f, rows->count);
+    if (plan->index != NULL)
+        plan->kernels->scale_rows(w->position, D, q, in->q.stride[2], head_row(&in->w, head->h),
+                                  factor, rows->count, D, 0);
+    if (locus_present(&in->pos_q)) load_places(head, rows);
 }
 
 void locus_rows_find_bad(const locus_head *head, const locus_rows *rows)
 {
-    const locus_kernels *kernels = head->plan->kernels;
-    locus_worker *w = head->worker;
-    const int64_t D = head->plan->call.D;
-    kernels->bad_rows(w->content_bad, w->content, D, rows->count, D);
-    if (head->plan->index != NULL)
-        kernels->bad_rows(w->position_bad, w->position, D, rows->count, D);
+    const locus_plan *plan = head->plan;
+    const locus_worker *w = head->worker;
+    const int64_t D = plan->call.D, Dv = plan->call.Dv, count = rows->count;
+    find_bad(head, !head->all_seen, w->content_bad, w->content, D, count, D);
+    find_bad(head, !head->all_seen || locus_value_table(plan, head->in) != NULL, w->dout_bad,
+             w->dout, Dv, count, Dv);
+    if (plan->index != NULL) find_bad(head, 1, w->position_bad, w->position, D, count, D);
     if (locus_present(&head->in->pos_q))
-        kernels->bad_rows(w->place_row_bad, w->place, D, rows->count, D);
+        find_bad(head, !head->all_seen || plan->has_reset, w->place_row_bad, w->place, D, count, D);
 }
 
 /* ---- clean rows ---- */

@@ -299,8 +299,7 @@ static void fold_band(const locus_head *head, const locus_band *band, const floa
     const locus_plan *plan = head->plan;
     const stretch s = band_stretch(plan, band);
     const int64_t stride = head->geometry->stride;
-    advance(head, band, strip, panel_start(s.low), panel_start(s.high) + LOCUS_PANEL, flush,
-            context);
+    advance(head, band, strip, s.low, s.high + 1, flush, context);
     const float *from = T + band->first * stride;
     if (!plan->table_steps) {
         for (int64_t i = 0; i < band->rows; i++)

@@ -206,7 +206,7 @@ static const float *fade_content(const locus_head *head, const locus_rows *rows,
     if (!locus_tile_fades(plan, rows, tile)) return w->content;
     for (int64_t i = 0; i < tile->rows; i++) {
         const float *gain = locus_row_gain(plan, rows, tile, i);
-        for (int64_t c = 0; c < D; c++) w->faded[i * D + c] = w->content[i * D + c] * gain[c];
+        plan->kernels->fade(w->faded + i * D, w->content + i * D, gain, D, 0);
     }
     return w->faded;
 }
@@ -326,18 +326,15 @@ void locus_tile_drop(const locus_head *head, const locus_tile *tile, const float
                      float *also)
 {
     const locus_call *call = &head->plan->call;
-    const int64_t row = head->geometry->stride;
-    locus_dropout rule = {.key = {(uint32_t)call->dropout_seed,
-                                  (uint32_t)(call->dropout_seed >> 32)},
-                          .head = (uint32_t)head->h,
-                          .batch = (uint32_t)head->b,
-                          .threshold = locus_dropout_threshold(call->dropout),
-                          .factor = (float)(1.0 / (1.0 - call->dropout))};
-    for (int64_t i = 0; i < tile->rows; i++) {
-        rule.row = (uint32_t)(tile->query + i);
-        head->plan->kernels->drop(out + i * row, in + i * row, also != NULL ? also + i * row : NULL,
-                                  tile->key, tile->columns, &rule);
-    }
+    const locus_dropout rule = {.key = {(uint32_t)call->dropout_seed,
+                                        (uint32_t)(call->dropout_seed >> 32)},
+                                .row = (uint32_t)tile->query,
+                                .head = (uint32_t)head->h,
+                                .batch = (uint32_t)head->b,
+                                .threshold = locus_dropout_threshold(call->dropout),
+                                .factor = (float)(1.0 / (1.0 - call->dropout))};
+    head->plan->kernels->drop(out, in, also, head->geometry->stride, tile->rows, tile->key,
+                              tile->columns, &rule);
 }
 
 static int64_t number_of(const locus_pair_view *view, int64_t i, int64_t j)

@@ -31,7 +31,8 @@ typedef struct locus_block {
 /* What changes as a worker goes on. */
 typedef struct locus_progress {
     locus_lookahead look;               /* what it will need next                    */
-    int64_t turned_first, turned_count; /* keys in `turned`            */
+    int64_t turned_first, turned_count; /* keys in `turned`                          */
+    int keeps_turned;                   /* `turned` has room for all keys            */
 } locus_progress;
 
 /* Scratch of one thread. rows, keys, window: those of the geometry. What belongs to the query
@@ -62,7 +63,7 @@ typedef struct locus_worker {
     float *entry_panels; /* MOST_KEYS packed table rows                    */
     uint8_t *key_table_bad, *query_table_bad, *value_table_bad; /* [row_count]       */
     float *clean[4]; /* [keys or rows][max(D, Dv)] clean rows          */
-    float *turned;   /* [keys][D] turned keys                          */
+    float *turned;   /* [keys or Tk][D] turned keys                    */
     uint8_t *content_bad, *position_bad, *place_row_bad, *dout_bad; /* [rows]        */
     float *dout;                          /* [rows][Dv]                              */
     float *dcontent, *dposition, *dplace; /* [rows][D]                               */
@@ -87,6 +88,7 @@ typedef struct locus_head {
     locus_worker *worker;
     int64_t b, h, kv;
     int unpacked;      /* keys are read as they lie */
+    int all_seen;      /* every row sees every key: nothing meets a weight of 0 but by underflow */
     const float *bias; /* by z, readable `window` floats beyond both ends; or NULL */
     const struct locus_tables *tables; /* packed before the call; NULL: by the call */
     struct locus_strips *key_strips;   /* products of the query rows with the key table */
@@ -160,9 +162,10 @@ locus_block locus_key_block(const locus_head *head, const locus_tile *tile, floa
 locus_block locus_value_block(const locus_head *head, const locus_tile *tile, float *room);
 locus_block locus_place_block(const locus_head *head, const locus_tile *tile, float *room);
 
-/* Turn one row in place by the cos and sin of its position. direction = -1 turns back: the
- * transpose, which carries gradients. */
-void locus_turn_row(const locus_plan *plan, float *row, const float *turn, float direction);
+/* Turn rows by the cos and sin of their positions. direction = -1 turns back: the transpose,
+ * which carries gradients. `to` may be `rows`. */
+void locus_turn_rows(const locus_plan *plan, float *to, int64_t to_row, const float *rows,
+                     int64_t row_stride, const float *turn, float direction, int64_t count);
 
 /* The gain between the block of row i and the block of the tile's keys. */
 static inline const float *locus_row_gain(const locus_plan *plan, const locus_rows *rows,

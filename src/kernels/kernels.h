@@ -186,16 +186,16 @@ typedef LOCUS_SOFTMAX_AGAIN((*locus_softmax_again_fn));
               const float *delta)
 typedef LOCUS_SOFTMAX_GRAD((*locus_softmax_grad_fn));
 
-/* Dropout of one row: y[c] = x[c] factor where key first + c is kept, else 0, for c < columns;
- * and so for `also` in place, if not NULL. first is a multiple of LOCUS_LANES; y may be x. Kept
- * is what core/random.h says. */
+/* Dropout of a tile: y[i][c] = x[i][c] factor where rule->row + i keeps key first + c, else 0, for
+ * i < rows, c < columns; and so for `also` in place, if not NULL. first is a multiple of
+ * LOCUS_LANES; y may be x. Kept is what core/random.h says. */
 typedef struct locus_dropout {
     uint32_t key[2], row, head, batch, threshold;
     float factor;
 } locus_dropout;
 #define LOCUS_DROP(name)                                                                           \
-    void name(float *y, const float *x, float *also, int64_t first, int64_t columns,               \
-              const locus_dropout *rule)
+    void name(float *y, const float *x, float *also, int64_t stride, int64_t rows, int64_t first,  \
+              int64_t columns, const locus_dropout *rule)
 typedef LOCUS_DROP((*locus_drop_fn));
 
 /* Y[i][c] = X[i][index[c] - first] for i < rows, c < columns. index ascends in steps of 0 or 1
@@ -222,9 +222,8 @@ typedef struct locus_column_table {
 typedef LOCUS_READ_COLUMNS((*locus_read_columns_fn));
 
 /* Y[i][index[start + slope i + j] - first] += X[i][j] for i < rows, j < width: the transpose of
- * expand. start + slope i is not negative, index is readable LOCUS_LANES beyond both ends and ascends
- * in steps of 0 or 1, Y has room for LOCUS_LANES more entries. What goes to one entry is summed by
- * vectors counted from index[0]. */
+ * expand. start + slope i is not negative, index is readable LOCUS_LANES beyond both ends and
+ * ascends in steps of 0 or 1. What goes to one entry is summed by vectors counted from index[0]. */
 typedef struct locus_fold_tile {
     float *y;
     int64_t y_row;
@@ -236,13 +235,15 @@ typedef struct locus_fold_tile {
 #define LOCUS_FOLD(name) void name(const locus_fold_tile *t)
 typedef LOCUS_FOLD((*locus_fold_fn));
 
-/* Turn the pairs of each row, `to` may be `rows`: with cosines in turn[0 .. pairs-1] and sines
- * behind them, for row after row, (x, y) becomes (x cos - y sin, y cos + x sin). Pair t is columns
- * t and pairs + t, or 2t and 2t + 1 where interleaved. direction = -1 turns back. `next` is
- * brought near meanwhile. */
+/* to[r] = rows[r] with its pairs turned, for r < count: with cosines in turn[0 .. pairs-1] and
+ * sines behind them, (x, y) becomes (x cos - y sin, y cos + x sin); 2 pairs numbers of `turn` to a
+ * row. Pair t is columns t and pairs + t, or 2t and 2t + 1 where interleaved; the columns behind
+ * the pairs, up to `width`, stay. direction = -1 turns back. No zero is -0. `to` may be `rows`.
+ * `next` is brought near meanwhile. */
 #define LOCUS_TURN(name)                                                                           \
     void name(float *to, int64_t to_row, const float *rows, int64_t row_stride, const float *turn, \
-              int64_t pairs, int64_t count, int interleaved, float direction, locus_ahead next)
+              int64_t pairs, int interleaved, float direction, int64_t count, int64_t width,       \
+              locus_ahead next)
 typedef LOCUS_TURN((*locus_turn_fn));
 
 /* rows[r][c] = rows[r][shift + c] for r < count, c < kept. */
@@ -261,6 +262,18 @@ typedef LOCUS_ADD_BIAS((*locus_add_bias_fn));
 /* y[c] = factor x[c]; x may be y. */
 #define LOCUS_SCALE(name) void name(float *y, const float *x, float factor, int64_t columns)
 typedef LOCUS_SCALE((*locus_scale_fn));
+
+/* to[r][c] = (resume ? to[r][c] : 0) + factor (rows[r][c] + shift[c]) for r < count, c < width;
+ * shift NULL: 0. A sum that starts from 0 is never -0. `to` may be `rows`. */
+#define LOCUS_SCALE_ROWS(name)                                                                     \
+    void name(float *to, int64_t to_row, const float *rows, int64_t row_stride,                    \
+              const float *shift, float factor, int64_t count, int64_t width, int resume)
+typedef LOCUS_SCALE_ROWS((*locus_scale_rows_fn));
+
+/* y[c] = (resume ? y[c] : 0) + x[c] gain[c]. */
+#define LOCUS_FADE(name)                                                                           \
+    void name(float *y, const float *x, const float *gain, int64_t columns, int resume)
+typedef LOCUS_FADE((*locus_fade_fn));
 
 typedef struct locus_kernels {
     const char *isa;
@@ -287,6 +300,8 @@ typedef struct locus_kernels {
     locus_add_fn add;
     locus_add_bias_fn add_bias;
     locus_scale_fn scale;
+    locus_scale_rows_fn scale_rows;
+    locus_fade_fn fade;
 } locus_kernels;
 
 /* Tables of this build, worst first; NULL beyond the end. */

@@ -95,29 +95,31 @@ LOCUS_INLINE void fold_far(const locus_fold_tile *t, float *to, int64_t begin, i
     }
 }
 
-/* Vectors of consecutive entries. */
+/* Vectors of consecutive entries: the sums of a row are its own, so they may begin anywhere. */
 LOCUS_INLINE void fold_consecutive(const locus_fold_tile *t, float *to, int64_t begin, int64_t end)
 {
     for (int64_t i = 0; i < t->rows; i++) {
-        int64_t c = begin, last = end;
-        fold_reach(t, i, &c, &last);
-        const float *x = t->x + i * t->x_row - t->start - t->slope * i;
+        const int64_t low = t->start + t->slope * i, high = low + t->width;
+        const int64_t last = end < high ? end : high;
+        const float *x = t->x + i * t->x_row - low;
         float *row = to + i * t->y_row - begin;
-        if (c < last) v_store(row + c, v_add(v_load(row + c), fold_load(t, i, c)));
-        for (c += VL; c < last - VL; c += VL)
-            v_store(row + c, v_add(v_load(row + c), v_load(x + c)));
-        if (c < last) v_store(row + c, v_add(v_load(row + c), fold_load(t, i, c)));
+        int64_t c = begin > low ? begin : low;
+        for (; c + VL <= last; c += VL) v_store(row + c, v_add(v_load(row + c), v_load(x + c)));
+        if (c < last)
+            v_storen(row + c, v_add(v_loadn(row + c, last - c), v_loadn(x + c, last - c)),
+                     last - c);
     }
 }
 
-/* turn[k] takes the k-th number of every entry's run. Returns the length of the longest. */
-LOCUS_INLINE int find_runs(const int32_t *index, vplaces turn[VL])
+/* Of `count` places from `from` on, turn[k] takes the k-th number of every entry's run. Returns the
+ * length of the longest. */
+LOCUS_INLINE int find_runs(const int32_t *index, int from, int count, vplaces turn[VL])
 {
     int32_t place[VL][VL], length[VL] = {0};
     int longest = 0;
     memset(place, -1, sizeof place);
-    for (int k = 0; k < VL; k++) {
-        const int32_t entry = index[k] - index[0];
+    for (int k = from; k < from + count; k++) {
+        const int32_t entry = index[k] - index[from];
         place[length[entry]++][entry] = k;
         if (length[entry] > longest) longest = length[entry];
     }
@@ -125,35 +127,44 @@ LOCUS_INLINE int find_runs(const int32_t *index, vplaces turn[VL])
     return longest;
 }
 
-LOCUS_INLINE void fold_runs(const locus_fold_tile *t, float *to, int64_t c)
+/* One vector; the rows reach its places from `first` on up to `last`. */
+LOCUS_INLINE void fold_runs(const locus_fold_tile *t, int64_t c, int64_t first, int64_t last)
 {
     vplaces turn[VL];
-    const int longest = find_runs(t->index + c, turn);
+    const int from = first > c ? (int)(first - c) : 0, end = last < c + VL ? (int)(last - c) : VL;
+    const int32_t *index = t->index + c;
+    const int longest = find_runs(index, from, end - from, turn);
+    const int64_t lanes = index[end - 1] - index[from] + 1;
+    float *to = t->y + (index[from] - t->first);
     for (int64_t i = 0; i < t->rows; i++) {
         float *row = to + i * t->y_row;
         const vf x = fold_load(t, i, c);
         vf sum = v_take(x, turn[0]);
         for (int k = 1; k < longest; k++) sum = v_add(sum, v_take(x, turn[k]));
-        v_store(row, v_add(v_load(row), sum));
+        if (lanes < VL)
+            v_storen(row, v_add(v_loadn(row, lanes), sum), lanes);
+        else
+            v_store(row, v_add(v_load(row), sum));
     }
 }
 
 static LOCUS_FOLD(fold)
 {
-    const int64_t last = t->start + t->slope * (t->rows - 1);
-    const int64_t end = (t->slope > 0 ? last : t->start) + t->width;
-    for (int64_t c = (t->slope > 0 ? t->start : last) / VL * VL, next; t->rows > 0 && c < end;
-         c = next) {
+    if (t->rows <= 0 || t->width <= 0) return;
+    const int64_t other = t->start + t->slope * (t->rows - 1);
+    const int64_t first = t->slope > 0 ? t->start : other;
+    const int64_t last = (t->slope > 0 ? other : t->start) + t->width;
+    for (int64_t c = first / VL * VL, next; c < last; c = next) {
         const int32_t low = t->index[c], rise = t->index[c + VL - 1] - low;
         float *to = t->y + (low - t->first);
         next = c + VL;
         if (rise == 0) {
-            while (next < end && t->index[next + VL - 1] == low) next += VL;
+            while (next < last && t->index[next + VL - 1] == low) next += VL;
             fold_far(t, to, c, next);
         } else if (rise == VL - 1) {
-            while (next < end && t->index[next + VL - 1] - low == next + VL - 1 - c) next += VL;
+            while (next < last && t->index[next + VL - 1] - low == next + VL - 1 - c) next += VL;
             fold_consecutive(t, to, c, next);
         } else
-            fold_runs(t, to, c);
+            fold_runs(t, c, first, last);
     }
 }

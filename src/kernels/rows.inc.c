@@ -39,6 +39,45 @@ static LOCUS_SCALE(scale)
     for (; c < columns; c++) y[c] = x[c] * factor;
 }
 
+LOCUS_INLINE void scale_row(float *to, const float *row, const float *shift, vf factor,
+                            int64_t width, const int shifts, const int resume)
+{
+    for (int64_t c = 0; c < width; c += VL) {
+        const int64_t tail = width - c < VL ? width - c : 0;
+        vf x = load_some(row + c, tail);
+        if (shifts) x = v_add(x, load_some(shift + c, tail));
+        x = v_mul(x, factor);
+        x = v_add(resume ? load_some(to + c, tail) : v_set1(0.0f), x);
+        store_some(to + c, x, tail);
+    }
+}
+
+static LOCUS_SCALE_ROWS(scale_rows)
+{
+    const vf f = v_set1(factor);
+#define ROWS(shifts, resumes)                                                                      \
+    for (int64_t r = 0; r < count; r++)                                                            \
+    scale_row(to + r * to_row, rows + r * row_stride, shift, f, width, shifts, resumes)
+    if (shift != NULL && resume)
+        ROWS(1, 1);
+    else if (shift != NULL)
+        ROWS(1, 0);
+    else if (resume)
+        ROWS(0, 1);
+    else
+        ROWS(0, 0);
+#undef ROWS
+}
+
+static LOCUS_FADE(fade)
+{
+    for (int64_t c = 0; c < columns; c += VL) {
+        const int64_t tail = columns - c < VL ? columns - c : 0;
+        const vf start = resume ? load_some(y + c, tail) : v_set1(0.0f);
+        store_some(y + c, v_fma(load_some(x + c, tail), load_some(gain + c, tail), start), tail);
+    }
+}
+
 /* VL rows at a time, one to a lane. */
 static LOCUS_ROW_DOTS(row_dots)
 {
@@ -97,20 +136,20 @@ static LOCUS_BAD_ROWS(bad_rows)
 
 LOCUS_INLINE void turn_pair(float *to_x, float *to_y, float x, float y, float cosine, float sine)
 {
-    *to_x = x * cosine - y * sine;
-    *to_y = y * cosine + x * sine;
+    *to_x = x * cosine - y * sine + 0.0f;
+    *to_y = y * cosine + x * sine + 0.0f;
 }
 
 LOCUS_INLINE void turn_halves(float *to, const float *row, const float *turn, int64_t pairs,
                               float direction)
 {
-    const vf sign = v_set1(direction);
+    const vf sign = v_set1(direction), zero = v_set1(0.0f);
     int64_t t = 0;
     for (; t + VL <= pairs; t += VL) {
         const vf x = v_load(row + t), y = v_load(row + pairs + t), cosine = v_load(turn + t);
         const vf sine = v_mul(v_load(turn + pairs + t), sign);
-        v_store(to + t, v_sub(v_mul(x, cosine), v_mul(y, sine)));
-        v_store(to + pairs + t, v_add(v_mul(y, cosine), v_mul(x, sine)));
+        v_store(to + t, v_add(v_sub(v_mul(x, cosine), v_mul(y, sine)), zero));
+        v_store(to + pairs + t, v_add(v_add(v_mul(y, cosine), v_mul(x, sine)), zero));
     }
     for (; t < pairs; t++)
         turn_pair(to + t, to + pairs + t, row[t], row[pairs + t], turn[t],
@@ -123,27 +162,28 @@ LOCUS_INLINE void turn_neighbours(float *to, const float *row, const float *turn
 {
     float alternating[VL];
     for (int k = 0; k < VL; k++) alternating[k] = k % 2 == 0 ? -direction : direction;
-    const vf sign = v_load(alternating);
+    const vf sign = v_load(alternating), zero = v_set1(0.0f);
     int64_t t = 0;
     for (; t + VL / 2 <= pairs; t += VL / 2) {
         const vf x = v_load(row + 2 * t), sine = v_mul(v_twice(turn + pairs + t), sign);
-        v_store(to + 2 * t, v_add(v_mul(x, v_twice(turn + t)), v_mul(v_swap_pairs(x), sine)));
+        const vf turned = v_add(v_mul(x, v_twice(turn + t)), v_mul(v_swap_pairs(x), sine));
+        v_store(to + 2 * t, v_add(turned, zero));
     }
     for (; t < pairs; t++)
         turn_pair(to + 2 * t, to + 2 * t + 1, row[2 * t], row[2 * t + 1], turn[t],
                   turn[pairs + t] * direction);
 }
 
-static LOCUS_TURN(turn)
+static LOCUS_TURN(turn_rows)
 {
     for (int64_t r = 0; r < count; r++) {
         fetch_share(&next, r, count);
+        float *at = to + r * to_row;
+        const float *row = rows + r * row_stride, *by = turn + r * 2 * pairs;
         if (interleaved)
-            turn_neighbours(to, rows, turn, pairs, direction);
+            turn_neighbours(at, row, by, pairs, direction);
         else
-            turn_halves(to, rows, turn, pairs, direction);
-        to += to_row;
-        rows += row_stride;
-        turn += 2 * pairs;
+            turn_halves(at, row, by, pairs, direction);
+        for (int64_t c = 2 * pairs; c < width; c++) at[c] = row[c] + 0.0f;
     }
 }

@@ -22,9 +22,11 @@ const locus_kernels KERNELS_NAME = {
     .expand = expand,
     .read_columns = read_columns,
     .fold = fold,
-    .turn = turn,
+    .turn = turn_rows,
     .slide = slide,
     .add = add,
     .add_bias = add_bias,
     .scale = scale,
+    .scale_rows = scale_rows,
+    .fade = fade,
 };

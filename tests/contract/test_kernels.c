@@ -581,12 +581,14 @@ static void make_index(int32_t *index, int count, int kind)
     }
 }
 
+/* Entries that no row reaches hold -0: adding even 0 to them would show. */
 static void check_fold(const locus_kernels *k, const int32_t *index, int width, int start,
                        int slope)
 {
-    enum { ROWS = 5, ROW = 200, FIRST = 3 };
-    static double want[ROWS * ROW];
-    const locus_fold_tile fold = {.y = C,
+    enum { ROWS = 5, ROW = 200, FIRST = 3, ALL = (ROWS + 1) * ROW };
+    static double want[ALL];
+    static int reached[ALL];
+    const locus_fold_tile fold = {.y = C + ROW / 2,
                                   .y_row = ROW,
                                   .first = FIRST,
                                   .index = index,
@@ -597,15 +599,20 @@ static void check_fold(const locus_kernels *k, const int32_t *index, int width, 
                                   .start = slope > 0 ? start : start + ROWS - 1,
                                   .slope = slope};
     memcpy(C, before, sizeof C);
-    for (int at = 0; at < ROWS * ROW; at++) want[at] = (double)before[at];
+    memset(reached, 0, sizeof reached);
+    for (int at = 0; at < ALL; at++) want[at] = (double)before[at];
     for (int i = 0; i < ROWS; i++)
-        for (int j = 0; j < width; j++)
-            want[i * ROW + index[fold.start + slope * i + j] - FIRST] +=
-                (double)B[i * fold.x_row + j];
+        for (int j = 0; j < width; j++) {
+            const int at = ROW / 2 + i * ROW + index[fold.start + slope * i + j] - FIRST;
+            want[at] += (double)B[i * fold.x_row + j];
+            for (int r = 0; r < ROWS; r++) reached[at + (r - i) * ROW] = 1;
+        }
+    for (int at = 0; at < ALL; at++)
+        if (!reached[at]) C[at] = -0.0f;
     k->fold(&fold);
-    for (int at = 0; at < ROWS * ROW; at++)
-        CHECK(fabs((double)C[at] - want[at]) < 1e-4, "fold of %d from %d by %d: entry %d", width,
-              start, slope, at);
+    for (int at = 0; at < ALL; at++)
+        CHECK(reached[at] ? fabs((double)C[at] - want[at]) < 1e-4 : C[at] == 0.0f && signbit(C[at]),
+              "fold of %d from %d by %d: place %d", width, start, slope, at);
 }
 
 static void test_lookup(const locus_kernels *k)
@@ -666,16 +673,21 @@ static void test_turn(const locus_kernels *k)
     if (!check_begin("kernels/%s/turn", k->isa)) return;
     for (int pairs = 0; pairs <= 40; pairs++)
         for (int interleaved = 0; interleaved < 2; interleaved++) {
-            float row[96], turned[96];
-            memcpy(row, A, sizeof row);
-            k->turn(row, 0, A, 0, B, pairs, 1, interleaved, 1.0f, (locus_ahead){0});
+            float rows[2 * 96], turned[96], *row = rows;
+            k->turn(rows, 96, A, 100, B, pairs, interleaved, 1.0f, 2, 96, (locus_ahead){0});
             memcpy(turned, row, sizeof turned);
+            for (int t = 0; t < pairs; t++) {
+                const int x = interleaved ? 2 * t : t, y = interleaved ? 2 * t + 1 : pairs + t;
+                const float *a = A + 100, *b = B + 2 * pairs;
+                CHECK(fabsf(rows[96 + x] - (a[x] * b[t] - a[y] * b[pairs + t])) < 1e-5f,
+                      "x of %d, second row", t);
+            }
             for (int t = 0; t < pairs; t++) {
                 const int x = interleaved ? 2 * t : t, y = interleaved ? 2 * t + 1 : pairs + t;
                 CHECK(fabsf(row[x] - (A[x] * B[t] - A[y] * B[pairs + t])) < 1e-5f, "x of %d", t);
                 CHECK(fabsf(row[y] - (A[y] * B[t] + A[x] * B[pairs + t])) < 1e-5f, "y of %d", t);
             }
-            k->turn(row, 0, row, 0, B, pairs, 1, interleaved, -1.0f, (locus_ahead){0});
+            k->turn(row, 0, row, 0, B, pairs, interleaved, -1.0f, 1, 96, (locus_ahead){0});
             for (int t = 0; t < pairs; t++) { /* the transpose: cos^2 + sin^2 times the row */
                 const int x = interleaved ? 2 * t : t;
                 const float size = B[t] * B[t] + B[pairs + t] * B[pairs + t];
@@ -698,25 +710,27 @@ static void test_drop(const locus_kernels *k)
                                 .batch = 3,
                                 .threshold = locus_dropout_threshold(0.3),
                                 .factor = 1.5f};
-    for (int64_t columns = 0; columns <= 140; columns++) {
-        const int64_t first = columns % 3 * 64;
-        float y[160], also[160];
-        memcpy(y, before, sizeof y);
-        memcpy(also, B, sizeof also);
-        k->drop(y, A, columns % 2 ? also : NULL, first, columns, &rule);
-        for (int64_t c = 0; c < 160; c++) {
-            const int keeps =
-                locus_dropout_keeps(seed, rule.threshold, 3, 5, 77, (uint32_t)(first + c));
-            CHECK(y[c] == (c >= columns ? before[c]
-                           : keeps      ? A[c] * 1.5f
-                                        : 0.0f),
-                  "column %d of %d", (int)c, (int)columns);
-            CHECK(also[c] == (c >= columns || columns % 2 == 0 ? B[c]
-                              : keeps                          ? B[c] * 1.5f
-                                                               : 0.0f),
-                  "also: column %d of %d", (int)c, (int)columns);
+    enum { ROWS = 6, STRIDE = 160 };
+    for (int64_t columns = 0; columns <= 140; columns++)
+        for (int rows = 0; rows <= ROWS; rows++) {
+            const int64_t first = columns % 3 * 64;
+            float y[ROWS * STRIDE], also[ROWS * STRIDE];
+            int right = 1;
+            memcpy(y, before, sizeof y);
+            memcpy(also, B, sizeof also);
+            k->drop(y, A, columns % 2 ? also : NULL, STRIDE, rows, first, columns, &rule);
+            for (int64_t at = 0; at < ROWS * STRIDE; at++) {
+                const int64_t r = at / STRIDE, c = at % STRIDE;
+                const int inside = r < rows && c < columns;
+                const int keeps = locus_dropout_keeps(seed, rule.threshold, 3, 5, 77 + (uint32_t)r,
+                                                      (uint32_t)(first + c));
+                right &= y[at] == (!inside ? before[at] : keeps ? A[at] * 1.5f : 0.0f);
+                right &= also[at] == (!inside || columns % 2 == 0 ? B[at]
+                                      : keeps                     ? B[at] * 1.5f
+                                                                  : 0.0f);
+            }
+            CHECK(right, "%d rows of %d columns", rows, (int)columns);
         }
-    }
 }
 
 /* ---- rows ---- */
@@ -748,6 +762,46 @@ static void test_rows(const locus_kernels *k)
     }
 }
 
+static void test_scale_rows(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/scale_rows", k->isa)) return;
+    enum { COUNT = 3, TO = 80, FROM = 90 };
+    for (int width = 0; width <= 70; width++)
+        for (int way = 0; way < 4; way++) {
+            const int resume = way & 1;
+            const float *shift = way & 2 ? B : NULL;
+            float expected[COUNT * TO];
+            memcpy(C, before, sizeof C);
+            memcpy(expected, before, sizeof expected);
+            for (int r = 0; r < COUNT; r++)
+                for (int c = 0; c < width; c++) {
+                    float *at = &expected[r * TO + c], x = A[r * FROM + c];
+                    x = (shift != NULL ? x + shift[c] : x) * 0.25f;
+                    *at = (resume ? *at : 0.0f) + x;
+                }
+            k->scale_rows(C, TO, A, FROM, shift, 0.25f, COUNT, width, resume);
+            CHECK(memcmp(C, expected, sizeof expected) == 0, "way %d of width %d", way, width);
+        }
+    float zero = -0.0f;
+    k->scale_rows(&zero, 1, &zero, 1, NULL, 1.0f, 1, 1, 0);
+    CHECK(!signbit(zero), "-0 stays");
+}
+
+static void test_fade(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/fade", k->isa)) return;
+    for (int n = 0; n <= 70; n++)
+        for (int resume = 0; resume < 2; resume++) {
+            memcpy(C, before, sizeof C);
+            k->fade(C, A, B, n, resume);
+            for (int c = 0; c < 80; c++) {
+                const float start = resume ? before[c] : 0.0f;
+                const float expected = c < n ? fmaf(A[c], B[c], start) : before[c];
+                CHECK(fabsf(C[c] - expected) <= 1e-6f, "fade of %d at %d", n, c);
+            }
+        }
+}
+
 int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
@@ -777,6 +831,8 @@ int main(int argc, char **argv)
         test_slide(k);
         test_turn(k);
         test_rows(k);
+        test_scale_rows(k);
+        test_fade(k);
     }
     return check_finish("kernels");
 }

@@ -193,6 +193,35 @@ static void test_infinities(void)
     }
 }
 
+static int all_finite(const locus_tensor *t)
+{
+    int finite = 1;
+    for (int64_t i = 0; i < locus_tensor_elements(t); i++)
+        finite &= isfinite(test_value(t, i)) != 0;
+    return finite;
+}
+
+/* Nothing is masked, but an infinite query makes every logit of its row -inf: the row sees
+ * nothing, and its infinity and dout reach nobody. */
+static void test_hides_itself(void)
+{
+    static const test_variant variant = {"infinite", "none", NULL, NULL, NULL};
+    if (!check_begin("special/inf/hides-itself")) return;
+    test_problem *p = make(&variant);
+    for (int64_t j = 0; j < T; j++) test_set_value(&p->in[0].k, j * D, 1.0);
+    test_set_value(&p->in[0].q, ROW * D, -(double)INFINITY);
+    test_set_value(&p->dout[0], ROW * D, (double)INFINITY);
+    test_problem_sync(p);
+    run(p, TEST_FLOAT);
+    const locus_tensors *grad = &p->grad[1];
+    CHECK(((const float *)p->results[1].lse.data)[ROW] == -INFINITY, "lse of the row");
+    CHECK(all_zero(&p->results[1].out, ROW * D, D), "out of the row");
+    CHECK(all_zero(&grad->q, ROW * D, D), "dq of the row");
+    CHECK(all_finite(&grad->q) && all_finite(&grad->k) && all_finite(&grad->v),
+          "the row reaches other gradients");
+    test_problem_free(p);
+}
+
 /* ---- the caller's floating-point state ---- */
 
 static void test_float_state(void)
@@ -240,6 +269,7 @@ int main(int argc, char **argv)
     test_logits("large", 100.0, 1e-4);
     test_logits("denormal-weights", 40.0, 5e-5);
     test_infinities();
+    test_hides_itself();
     test_float_state();
     return check_finish("special");
 }
