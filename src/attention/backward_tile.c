@@ -300,30 +300,15 @@ static void spread_key_table(locus_pass *pass, const locus_head *head, const loc
                     locus_by_entry(head, tile), &position, locus_by_row(), D);
 }
 
-/* Both gradients carry the scale, so the fold does. The patches need none: a pair that sees a
- * non-finite entry has a non-finite dS. */
 static void spread_query_table(const locus_head *head, const locus_tile *tile,
                                const locus_slot *slot, const locus_block *keys)
 {
-    const locus_plan *plan = head->plan;
-    const locus_worker *w = head->worker;
-    const int64_t D = plan->call.D;
-    const locus_tensor *table = locus_query_table(plan, head->in);
-    if (table == NULL || (slot->k == NULL && slot->query_table == NULL)) return;
-    const locus_strip strip = locus_fold_by_keys(head, tile, w->grad, (float)plan->call.scale);
-    const int64_t count = strip.end - strip.first;
-    const locus_block entries = locus_entries(head, table, w->query_table_bad);
-    if (slot->k != NULL) {
-        float *to = slot->k + tile->key * slot->k_row;
-        locus_add_entries(head, &entries, &strip, tile->columns, count, to, slot->k_row, D);
-        locus_patch(head, tile, w->grad, to, slot->k_row, locus_by_column(), &entries,
-                    locus_by_entry(head, tile), D);
-    }
-    if (slot->query_table == NULL) return;
-    add_to_entries(head, &strip, count, keys, 0, tile->columns, slot->query_table,
-                   slot->query_table_row, D);
-    locus_patch(head, tile, w->grad, slot->query_table, slot->query_table_row,
-                locus_by_entry(head, tile), keys, locus_by_column(), D);
+    if (locus_query_table(head->plan, head->in) == NULL) return;
+    if (slot->k == NULL && slot->query_table == NULL) return;
+    const locus_sums to_keys = {slot->k != NULL ? slot->k + tile->key * slot->k_row : NULL,
+                                slot->k_row};
+    const locus_sums to_entries = {slot->query_table, slot->query_table_row};
+    locus_spread_by_keys(head, tile, head->worker->grad, keys, to_keys, to_entries);
 }
 
 /* ---- bias, places, reset ---- */

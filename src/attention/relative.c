@@ -4,27 +4,8 @@
 #include <string.h>
 
 #include "attention/few.h"
+#include "attention/stretch.h"
 #include "core/tensor.h"
-
-/* Entries low .. high; origin[j - i] is the entry of pair (i, j). */
-typedef struct stretch {
-    int64_t low, high;
-    const int32_t *origin;
-} stretch;
-
-/* z = most - delta, and delta of pair (i, j) is delta_00 + i - j. */
-static stretch stretch_of(const locus_plan *plan, int64_t delta_00, int64_t rows, int64_t columns)
-{
-    const int64_t z_00 = plan->call.most - delta_00, last = plan->span - 1;
-    const int64_t z_low = locus_least(locus_most(z_00 - (rows - 1), 0), last);
-    const int64_t z_high = locus_least(locus_most(z_00 + columns - 1, 0), last);
-    return (stretch){plan->index[z_low], plan->index[z_high], plan->index + z_00};
-}
-
-static stretch band_stretch(const locus_plan *plan, const locus_band *band)
-{
-    return stretch_of(plan, band->delta_00, band->rows, band->columns);
-}
 
 locus_band locus_band_at(const locus_tile *tile, int64_t number)
 {
@@ -33,16 +14,9 @@ locus_band locus_band_at(const locus_tile *tile, int64_t number)
                         tile->delta_00 + first};
 }
 
-/* All entries of the block are one. */
-static int is_far(const locus_plan *plan, const locus_band *block)
-{
-    const stretch s = band_stretch(plan, block);
-    return s.origin[block->columns - 1] == s.origin[1 - block->rows];
-}
-
 static int is_consecutive(const locus_plan *plan, const locus_band *block)
 {
-    const stretch s = band_stretch(plan, block);
+    const locus_stretch s = locus_band_stretch(plan, block);
     const int64_t distances = block->rows + block->columns - 1;
     return plan->table_steps &&
            s.origin[block->columns - 1] - s.origin[1 - block->rows] == distances - 1;
@@ -57,7 +31,7 @@ locus_band locus_block_at(const locus_head *head, const locus_band *band, int64_
     block.delta_00 -= column;
     block.columns = locus_least(LOCUS_PANEL, end - column);
     int (*const kind)(const locus_plan *, const locus_band *) =
-        is_far(plan, &block) ? is_far : is_consecutive;
+        locus_is_far(plan, &block) ? locus_is_far : is_consecutive;
     for (locus_band more = block; kind(plan, &more);) {
         block = more;
         if (column + block.columns == end) break;
@@ -90,12 +64,6 @@ void locus_strips_begin(const locus_head *head, float *data, locus_strips *strip
         strips->band[b] = (locus_strip){data + b * BAND_ROWS * width, width, 0, 0};
 }
 
-locus_strip locus_key_strip(const locus_head *head, float *data)
-{
-    const locus_geometry *g = head->geometry;
-    return (locus_strip){data, locus_strip_width(head->plan, g->rows, g->keys), 0, 0};
-}
-
 /* ---- products ---- */
 
 /* Move the columns from entry `first` on to the front. */
@@ -109,33 +77,10 @@ static void roll(const locus_kernels *kernels, locus_strip *strip, int64_t first
     strip->first = first;
 }
 
-static int64_t panel_start(int64_t entry) { return entry / LOCUS_PANEL * LOCUS_PANEL; }
-
-/* Of key j of a tile, the entries first + from[j] .. first + to[j] - 1 that its rows meet. */
-typedef struct reach {
-    int32_t from[MOST_KEYS], to[MOST_KEYS];
-} reach;
-
-static void find_reach(reach *r, const stretch *s, int64_t rows, int64_t keys, int64_t first)
-{
-    for (int64_t j = 0; j < keys; j++) {
-        r->from[j] = (int32_t)(s->origin[j - (rows - 1)] - first);
-        r->to[j] = (int32_t)(s->origin[j] - first + 1);
-    }
-}
-
-/* What is multiplied by the entries of a table. */
-typedef struct operand {
-    const float *A;
-    int64_t row, rows, width;
-    const locus_tensor *table;
-    const float *panels; /* the packed table; NULL: packed here */
-} operand;
-
-/* to[r][c] = A_r . entry c, for `count` entries from number `first` on, or as far as `wanted`:
- * few rows read them as they lie, more rows read them packed. */
-static void entry_products(const locus_head *head, const operand *o, float *to, int64_t to_row,
-                           int64_t first, int64_t count, const reach *wanted)
+/* to[r][c] = A_r . entry c, for `count` entries from number `first` on, or as far as `met`: few
+ * rows read them as they lie, more rows read them packed. */
+static void entry_products(const locus_head *head, const locus_operand *o, float *to,
+                           int64_t to_row, int64_t first, int64_t count, const locus_reach *met)
 {
     const locus_kernels *kernels = head->plan->kernels;
     int64_t stride;
@@ -154,8 +99,9 @@ static void entry_products(const locus_head *head, const operand *o, float *to, 
                                   .rows = o->rows,
                                   .inner = o->width,
                                   .columns = count,
-                                  .from = wanted != NULL ? wanted->from : NULL,
-                                  .to = wanted != NULL ? wanted->to : NULL};
+                                  .from = met != NULL ? met->from : NULL,
+                                  .to = met != NULL ? met->to : NULL,
+                                  .before = first};
     if (o->panels != NULL)
         product.panels = o->panels + locus_panel_at(first, o->width);
     else
@@ -163,30 +109,31 @@ static void entry_products(const locus_head *head, const operand *o, float *to, 
     kernels->product(&product);
 }
 
-/* How many entries to compute next, to reach entry `high`. */
-static int64_t next_entries(const locus_plan *plan, const locus_strip *strip, int64_t high)
+void locus_strip_extend(const locus_head *head, const locus_operand *operand, int64_t high,
+                        const locus_reach *met, locus_strip *strip)
 {
-    const int64_t wanted = panel_start(high - strip->end) + LOCUS_PANEL;
-    return locus_least(locus_least(wanted, MOST_KEYS), plan->row_count - strip->end);
+    while (strip->end <= high) {
+        const int64_t wanted = locus_panel_start(high - strip->end) + LOCUS_PANEL;
+        const int64_t count =
+            locus_least(locus_least(wanted, MOST_KEYS), head->plan->row_count - strip->end);
+        entry_products(head, operand, strip->data + (strip->end - strip->first), strip->width,
+                       strip->end, count, met);
+        strip->end += locus_ceil_div(count, LOCUS_PANEL) * LOCUS_PANEL;
+    }
 }
 
 void locus_strip_products(const locus_head *head, const locus_band *band, const float *A,
                           const locus_tensor *table, const float *panels, int64_t width,
                           locus_strip *strip)
 {
-    const stretch s = band_stretch(head->plan, band);
-    const operand o = {A + band->first * width, width, band->rows, width, table, panels};
-    roll(head->plan->kernels, strip, panel_start(s.low), band->rows);
-    while (strip->end <= s.high) {
-        const int64_t count = next_entries(head->plan, strip, s.high);
-        entry_products(head, &o, strip->data + (strip->end - strip->first), strip->width,
-                       strip->end, count, NULL);
-        strip->end += locus_ceil_div(count, LOCUS_PANEL) * LOCUS_PANEL;
-    }
+    const locus_stretch s = locus_band_stretch(head->plan, band);
+    const locus_operand rows = {A + band->first * width, width, band->rows, width, table, panels};
+    roll(head->plan->kernels, strip, locus_panel_start(s.low), band->rows);
+    locus_strip_extend(head, &rows, s.high, NULL, strip);
 }
 
 /* expanded[i][rows - 1 + j - i] = strip[i][entry(i, j)] */
-static locus_slice expand(const locus_head *head, const locus_band *block, const stretch *s,
+static locus_slice expand(const locus_head *head, const locus_band *block, const locus_stretch *s,
                           const locus_strip *strip)
 {
     const int64_t distances = block->rows + block->columns - 1, before = block->rows - 1;
@@ -206,9 +153,9 @@ static locus_slice expand(const locus_head *head, const locus_band *block, const
 locus_slice locus_strip_slice(const locus_head *head, const locus_band *block,
                               const locus_strip *strip)
 {
-    const stretch s = band_stretch(head->plan, block);
+    const locus_stretch s = locus_band_stretch(head->plan, block);
     float *shift = head->worker->shift;
-    if (is_far(head->plan, block)) {
+    if (locus_is_far(head->plan, block)) {
         for (int64_t i = 0; i < block->rows; i++)
             shift[i] = strip->data[i * strip->width + (s.low - strip->first)];
         return (locus_slice){NULL, 0, shift};
@@ -216,58 +163,6 @@ locus_slice locus_strip_slice(const locus_head *head, const locus_band *block,
     if (is_consecutive(head->plan, block))
         return (locus_slice){strip->data + (s.origin[0] - strip->first), strip->width - 1, NULL};
     return expand(head, block, &s, strip);
-}
-
-locus_strip locus_products_by_keys(const locus_head *head, const locus_tile *tile,
-                                   const locus_tensor *table)
-{
-    const locus_plan *plan = head->plan;
-    const locus_tensor *k = &head->in->k;
-    const stretch s = stretch_of(plan, tile->delta_00, tile->rows, tile->columns);
-    const operand o = {locus_f32(k, head->b, head->kv, tile->key),
-                       k->stride[2],
-                       tile->columns,
-                       plan->call.D,
-                       table,
-                       head->worker->query_table_panels};
-    locus_strip strip = locus_key_strip(head, head->worker->key_strip);
-    strip.first = strip.end = panel_start(s.low);
-    while (strip.end <= s.high) {
-        const int64_t count = next_entries(plan, &strip, s.high);
-        reach wanted;
-        find_reach(&wanted, &s, tile->rows, tile->columns, strip.end);
-        entry_products(head, &o, strip.data + (strip.end - strip.first), strip.width, strip.end,
-                       count, &wanted);
-        strip.end += locus_ceil_div(count, LOCUS_PANEL) * LOCUS_PANEL;
-    }
-    return strip;
-}
-
-locus_slice locus_slice_by_keys(const locus_head *head, const locus_band *block,
-                                const locus_strip *strip, locus_slice plus)
-{
-    const locus_plan *plan = head->plan;
-    const stretch s = band_stretch(plan, block);
-    const locus_slice slice = {head->worker->places, head->geometry->stride, NULL};
-    const locus_column_table table = {strip->data + block->column * strip->width, strip->width,
-                                      (int32_t)strip->first, s.origin, (float)plan->call.scale};
-    float *to = head->worker->places;
-    if (is_far(plan, block)) {
-        for (int64_t j = 0; j < block->columns; j++)
-            to[j] = table.factor * table.data[j * table.row + (s.low - strip->first)];
-        return (locus_slice){to, 0, plus.shift};
-    }
-    if (plan->table_steps) {
-        plan->kernels->read_columns(to, slice.row, &table, plus.data, plus.row, block->rows,
-                                    block->columns);
-        return slice;
-    }
-    for (int64_t i = 0; i < block->rows; i++)
-        for (int64_t j = 0; j < block->columns; j++)
-            to[i * slice.row + j] =
-                table.factor * table.data[j * table.row + s.origin[j - i] - table.first] +
-                (plus.data != NULL ? plus.data[i * plus.row + j] : 0.0f);
-    return slice;
 }
 
 /* ---- folds ---- */
@@ -285,19 +180,11 @@ static void advance(const locus_head *head, const locus_band *band, locus_strip 
     strip->end = locus_most(strip->end, end);
 }
 
-/* Vectors of distances begin at multiples of LOCUS_LANES, wherever the rows of a tile or the
- * distances of a plan do: the sum of a row depends on neither. `ascending` is minus a distance. */
-static int64_t vector_start(int64_t ascending)
-{
-    const int64_t down = ascending >= 0 ? ascending : ascending - (LOCUS_LANES - 1);
-    return down / LOCUS_LANES * LOCUS_LANES;
-}
-
 static void fold_band(const locus_head *head, const locus_band *band, const float *T,
                       locus_strip *strip, locus_flush flush, void *context)
 {
     const locus_plan *plan = head->plan;
-    const stretch s = band_stretch(plan, band);
+    const locus_stretch s = locus_band_stretch(plan, band);
     const int64_t stride = head->geometry->stride;
     advance(head, band, strip, s.low, s.high + 1, flush, context);
     const float *from = T + band->first * stride;
@@ -308,7 +195,7 @@ static void fold_band(const locus_head *head, const locus_band *band, const floa
                     from[i * stride + j];
         return;
     }
-    const int64_t at = vector_start(-band->delta_00 - (band->rows - 1));
+    const int64_t at = locus_vector_start(-band->delta_00 - (band->rows - 1));
     const locus_fold_tile fold = {.y = strip->data,
                                   .y_row = strip->width,
                                   .first = (int32_t)strip->first,
@@ -348,58 +235,6 @@ void locus_strips_scale(const locus_head *head, locus_strips *strips, int64_t i,
     const locus_strip *strip = &strips->band[i / BAND_ROWS];
     float *row = strip->data + i % BAND_ROWS * strip->width;
     head->plan->kernels->scale(row, row, factor, strip->end - strip->first);
-}
-
-/* Keys as rows, LOCUS_LANES of them at a time, and queries backwards, so that entries ascend:
- * flipped[k][r] = T[rows - 1 - r][j + k]. */
-static void fold_flipped(const locus_head *head, const locus_tile *tile, const float *T,
-                         const locus_strip *strip)
-{
-    const locus_plan *plan = head->plan;
-    const int64_t stride = head->geometry->stride, last = tile->rows - 1;
-    const int64_t flipped_row = head->geometry->rows + LOCUS_LANES;
-    float *flipped = head->worker->flipped;
-    for (int64_t j = 0; j < tile->columns; j += LOCUS_LANES) {
-        const int64_t count = locus_least(LOCUS_LANES, tile->columns - j);
-        const int64_t first = j - last - tile->delta_00, at = vector_start(first);
-        const locus_fold_tile fold = {.y = strip->data + j * strip->width,
-                                      .y_row = strip->width,
-                                      .first = (int32_t)strip->first,
-                                      .index = plan->index + plan->call.most + at,
-                                      .x = flipped,
-                                      .x_row = flipped_row,
-                                      .rows = count,
-                                      .width = tile->rows,
-                                      .start = first - at,
-                                      .slope = 1};
-        plan->kernels->transpose(flipped, flipped_row, T + last * stride + j, -stride, tile->rows,
-                                 count);
-        plan->kernels->fold(&fold);
-    }
-}
-
-locus_strip locus_fold_by_keys(const locus_head *head, const locus_tile *tile, const float *T,
-                               float factor)
-{
-    const stretch s = stretch_of(head->plan, tile->delta_00, tile->rows, tile->columns);
-    locus_strip strip = locus_key_strip(head, head->worker->key_strip);
-    strip.first = s.low;
-    strip.end = s.high + 1;
-    for (int64_t j = 0; j < tile->columns; j++)
-        memset(strip.data + j * strip.width, 0,
-               (size_t)(strip.end - strip.first) * sizeof *strip.data);
-    if (head->plan->table_steps)
-        fold_flipped(head, tile, T, &strip);
-    else
-        for (int64_t i = 0; i < tile->rows; i++)
-            for (int64_t j = 0; j < tile->columns; j++)
-                strip.data[j * strip.width + s.origin[j - i] - strip.first] +=
-                    T[i * head->geometry->stride + j];
-    for (int64_t j = 0; j < tile->columns; j++) {
-        float *row = strip.data + j * strip.width;
-        head->plan->kernels->scale(row, row, factor, strip.end - strip.first);
-    }
-    return strip;
 }
 
 /* ---- entries as operands ---- */

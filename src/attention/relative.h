@@ -52,9 +52,8 @@ static inline int64_t locus_bands(const locus_tile *tile)
 int64_t locus_strip_width(const locus_plan *plan, int64_t rows, int64_t keys);
 int64_t locus_strips_floats(const locus_plan *plan, const locus_geometry *geometry);
 
-/* Empty strips for the bands of a tile, and one by the keys of a whole tile. */
+/* Empty strips for the bands of a tile. */
 void locus_strips_begin(const locus_head *head, float *data, locus_strips *strips);
-locus_strip locus_key_strip(const locus_head *head, float *data);
 
 /* Make the strip hold A_i . (table entry) for the stretch of the band, whose rows of A come
  * first. A has `width` columns. `panels`: the packed table, or NULL. */
@@ -101,9 +100,16 @@ void locus_strips_flush(const locus_head *head, int64_t rows, locus_strips *stri
 /* Multiply the row of every strip that belongs to tile row i. */
 void locus_strips_scale(const locus_head *head, locus_strips *strips, int64_t i, float factor);
 
-/* strip[j][entry(i, j)] = factor times the sum of T[i][j], over the tile's stretch alone. */
-locus_strip locus_fold_by_keys(const locus_head *head, const locus_tile *tile, const float *T,
-                               float factor);
+/* The gradients T of a tile's scores through a table on the key side, times the scale:
+ *     to_keys[j] += sum_i T[i][j] entry(i, j)      to_entries[entry(i, j)] += T[i][j] k_j
+ * either may be NULL. The patches need no scale: a pair that sees a non-finite entry has a
+ * non-finite T. */
+typedef struct locus_sums {
+    float *data;
+    int64_t row; /* stride */
+} locus_sums;
+void locus_spread_by_keys(const locus_head *head, const locus_tile *tile, const float *T,
+                          const locus_block *keys, locus_sums to_keys, locus_sums to_entries);
 
 /* to[r] += sum_c columns[r][c] entry_(first + c), over the entries that are finite; bad ones
  * are the business of locus_patch. */

@@ -196,8 +196,10 @@ LOCUS_INLINE void wanted_products(const locus_product_tile *t)
         const float *panel = t->panels + locus_panel_at(c, t->inner);
         for (int64_t i = 0, rows; i < t->rows; i += rows) {
             rows = band_rows(t->rows - i);
-            const int64_t low = t->from[i] > c ? (t->from[i] - c) / VL * VL : 0;
-            const int64_t end = (t->to[i + rows - 1] - c + VL - 1) / VL * VL;
+            const int64_t from = t->from[i] - t->before - c,
+                          to = t->to[i + rows - 1] - t->before - c;
+            const int64_t low = from > 0 ? from / VL * VL : 0;
+            const int64_t end = (to + VL - 1) / VL * VL;
             const int64_t high = end < count ? end : count;
             if (low < high)
                 all_bands(t->c + i * t->c_row + c + low, t->c_row, t->a + i * t->a_row, t->a_row, 1,

@@ -70,9 +70,10 @@ typedef struct locus_product_tile {
     int greatest_so_far; /* 1: `greatest` holds what the columns before these gave */
     const float *top, *factor;
     const float *weight, *delta;
-    /* Of row i the columns from[i] .. to[i] - 1 alone are wanted, both ascending with i; the
-     * others hold anything. NULL: all. For plain sums, nothing added. */
+    /* Of row i the columns from[i] - before .. to[i] - before - 1 alone are wanted, from and to
+     * ascending with i; the others hold anything. NULL: all. For plain sums, nothing added. */
     const int32_t *from, *to;
+    int64_t before;
     locus_ahead ahead[2];
 } locus_product_tile;
 #define LOCUS_PRODUCT(name) void name(const locus_product_tile *t)
