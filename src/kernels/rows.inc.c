@@ -101,17 +101,25 @@ LOCUS_INLINE void turn_pair(float *to_x, float *to_y, float x, float y, float co
     *to_y = y * cosine + x * sine;
 }
 
+LOCUS_INLINE void turn_vectors(float *to, const float *row, const float *turn, int64_t pairs,
+                               vf sign)
+{
+    const vf x = v_load(row), y = v_load(row + pairs), cosine = v_load(turn);
+    const vf sine = v_mul(v_load(turn + pairs), sign);
+    v_store(to, v_sub(v_mul(x, cosine), v_mul(y, sine)));
+    v_store(to + pairs, v_add(v_mul(y, cosine), v_mul(x, sine)));
+}
+
 LOCUS_INLINE void turn_halves(float *to, const float *row, const float *turn, int64_t pairs,
                               float direction)
 {
     const vf sign = v_set1(direction);
     int64_t t = 0;
-    for (; t + VL <= pairs; t += VL) {
-        const vf x = v_load(row + t), y = v_load(row + pairs + t), cosine = v_load(turn + t);
-        const vf sine = v_mul(v_load(turn + pairs + t), sign);
-        v_store(to + t, v_sub(v_mul(x, cosine), v_mul(y, sine)));
-        v_store(to + pairs + t, v_add(v_mul(y, cosine), v_mul(x, sine)));
+    for (; t + 2 * VL <= pairs; t += 2 * VL) {
+        turn_vectors(to + t, row + t, turn + t, pairs, sign);
+        turn_vectors(to + t + VL, row + t + VL, turn + t + VL, pairs, sign);
     }
+    for (; t + VL <= pairs; t += VL) turn_vectors(to + t, row + t, turn + t, pairs, sign);
     for (; t < pairs; t++)
         turn_pair(to + t, to + pairs + t, row[t], row[pairs + t], turn[t],
                   turn[pairs + t] * direction);
@@ -134,10 +142,12 @@ LOCUS_INLINE void turn_neighbours(float *to, const float *row, const float *turn
                   turn[pairs + t] * direction);
 }
 
-static LOCUS_TURN(turn)
+LOCUS_INLINE void turn_rows(float *to, int64_t to_row, const float *rows, int64_t row_stride,
+                            const float *turn, int64_t pairs, int64_t count, float direction,
+                            fetch *next, const int interleaved)
 {
     for (int64_t r = 0; r < count; r++) {
-        fetch_share(&next, r, count);
+        fetch_some(next);
         if (interleaved)
             turn_neighbours(to, rows, turn, pairs, direction);
         else
@@ -146,4 +156,21 @@ static LOCUS_TURN(turn)
         rows += row_stride;
         turn += 2 * pairs;
     }
+}
+
+/* The compiler knows the pairs of heads of 4 vectors: see dots.inc.c. */
+static LOCUS_TURN(turn)
+{
+    fetch f = fetch_begin(next, count);
+#define TURN(pairs, interleaved)                                                                   \
+    turn_rows(to, to_row, rows, row_stride, turn, pairs, count, direction, &f, interleaved)
+    if (interleaved && pairs == 2 * VL)
+        TURN(2 * VL, 1);
+    else if (interleaved)
+        TURN(pairs, 1);
+    else if (pairs == 2 * VL)
+        TURN(2 * VL, 0);
+    else
+        TURN(pairs, 0);
+#undef TURN
 }
