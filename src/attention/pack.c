@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/few.h"
 #include "attention/relative.h"
 #include "core/tensor.h"
 
@@ -127,10 +126,6 @@ static const float *turn_keys(const locus_head *head, int64_t first, int64_t cou
     if (progress->turned_first == first && progress->turned_count >= count) return rows;
     progress->turned_first = first;
     progress->turned_count = count;
-    if (head->unpacked) {
-        locus_few_turn(head, first, count);
-        return rows;
-    }
     for (int64_t j = 0; j < count; j++) {
         memcpy(rows + j * D, locus_f32(&head->in->k, head->b, head->kv, first + j),
                (size_t)D * sizeof *rows);
