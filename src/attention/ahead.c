@@ -35,7 +35,7 @@ void locus_ahead_spread(locus_lookahead *look, int64_t shares)
     look->each = whole > 0 ? (rows + whole - 1) / whole : rows;
 }
 
-locus_ahead locus_ahead_some(locus_lookahead *look, int64_t count)
+static locus_ahead some_rows(locus_lookahead *look, int64_t count)
 {
     if (look->first == look->end) return (locus_ahead){0};
     locus_ahead *stream = &look->stream[look->first];
@@ -52,12 +52,30 @@ locus_ahead locus_ahead_some(locus_lookahead *look, int64_t count)
 
 void locus_ahead_take(locus_lookahead *look, locus_ahead shares[2])
 {
-    for (int i = 0; i < 2; i++) shares[i] = locus_ahead_some(look, look->each);
+    for (int i = 0; i < 2; i++) shares[i] = some_rows(look, look->each);
+}
+
+void locus_ahead_pace(locus_lookahead *look, int64_t work)
+{
+    look->rows = 0;
+    for (int i = look->first; i < look->end; i++) look->rows += look->stream[i].count;
+    look->work = work;
+    look->due = 0;
+}
+
+/* A stream may end before all that is due is taken: the rest goes with the next work. */
+locus_ahead locus_ahead_due(locus_lookahead *look, int64_t count)
+{
+    if (look->first == look->end) return (locus_ahead){0};
+    look->due += count * look->rows;
+    const locus_ahead some = some_rows(look, look->due / look->work);
+    look->due -= some.count * look->work;
+    return some;
 }
 
 void locus_ahead_bring(locus_lookahead *look, int64_t count)
 {
-    locus_ahead some = locus_ahead_some(look, count);
+    locus_ahead some = locus_ahead_due(look, count);
     for (; some.count > 0; some.count--, some.rows += some.row)
         for (int64_t c = 0; c < some.width; c += LOCUS_LANES) LOCUS_PREFETCH_FAR(some.rows + c);
 }

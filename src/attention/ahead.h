@@ -14,9 +14,15 @@ typedef struct locus_lookahead {
     locus_ahead stream[64];
     int first, end;
     int64_t each; /* rows of a share */
+    /* fetched rows per row of work, and what is due of them, times `work` */
+    int64_t rows, work, due;
 } locus_lookahead;
 
-static inline void locus_ahead_begin(locus_lookahead *look) { look->first = look->end = 0; }
+static inline void locus_ahead_begin(locus_lookahead *look)
+{
+    look->first = look->end = 0;
+    look->due = 0;
+}
 
 /* Add rows [from, to) of [b][h] of a [B,H,T,D] tensor, or of [h] of a [H,T,D] tensor. */
 void locus_ahead_add(locus_lookahead *look, const locus_tensor *t, int64_t b, int64_t h,
@@ -25,8 +31,11 @@ void locus_ahead_add(locus_lookahead *look, const locus_tensor *t, int64_t b, in
 /* The same for any rows. A full list takes no more. */
 void locus_ahead_push(locus_lookahead *look, locus_ahead rows);
 
-/* The next rows, `count` of them or fewer; or bring them near now. */
-locus_ahead locus_ahead_some(locus_lookahead *look, int64_t count);
+/* What is added from now on goes with `work` rows of work. */
+void locus_ahead_pace(locus_lookahead *look, int64_t work);
+
+/* The next rows, as many as go with `count` rows of work or fewer; or bring them near now. */
+locus_ahead locus_ahead_due(locus_lookahead *look, int64_t count);
 void locus_ahead_bring(locus_lookahead *look, int64_t count);
 
 /* Spread what was added over so many shares. */

@@ -18,18 +18,27 @@
 #include "core/parallel.h"
 #include "core/tensor.h"
 
-enum { SPLIT_KEYS = 2048, MOST_SPLITS = 64 };
+enum { SPLIT_KEYS = 4096, SHARED_KEYS = 1024, MOST_SPLITS = 64 };
 
 static int64_t key_tiles(const locus_plan *plan)
 {
     return locus_ceil_div(plan->call.Tk, plan->forward.keys);
 }
 
+/* What heads share by position (turns, a common table) stays in the second cache over a short
+ * split while the heads go by; a long one begins anew less often. */
+static int64_t split_keys(const locus_plan *plan)
+{
+    const locus_tensor *table = locus_key_table(plan, &plan->shapes);
+    const int shares = plan->turn_key != NULL || (table != NULL && table->rank == 2);
+    return shares && plan->call.Hk > 1 ? SHARED_KEYS : SPLIT_KEYS;
+}
+
 /* Many queries, who were told to take this path, are tasks enough. */
 static int64_t split_count(const locus_plan *plan)
 {
     if (plan->call.Tq > FEW_ROWS) return 1;
-    const int64_t wanted = locus_ceil_div(plan->call.Tk, SPLIT_KEYS);
+    const int64_t wanted = locus_ceil_div(plan->call.Tk, split_keys(plan));
     return locus_most(1, locus_least(wanted, MOST_SPLITS));
 }
 
@@ -99,15 +108,19 @@ static task task_at(const locus_plan *plan, int64_t index)
                   .to = (split + 1) * key_tiles(plan) / splits};
 }
 
-/* The first rows of the task that this worker is likely to get next. */
-static void look_beyond(const locus_forward_call *call, locus_lookahead *look,
-                        const locus_rows *rows, int64_t index)
+/* Key tile `t` of the task will come next, or the first one of the task that this worker is
+ * likely to get next. */
+static void look_ahead(const locus_forward_call *call, const locus_head *heads, const task *now,
+                       const locus_rows *rows, int64_t index, int64_t t)
 {
     const int64_t after = index + (int64_t)call->plan->threads;
-    if (after >= task_count(call->plan)) return;
-    const task next = task_at(call->plan, after);
-    const locus_head head = locus_forward_head(call, NULL, next.b, next.first);
-    locus_few_ahead(look, &head, 1, rows, next.from, LOCUS_UP_TO_KEYS);
+    if (t < locus_least(now->to, rows->tile_to)) {
+        locus_few_ahead(heads, now->count, rows, t, heads);
+    } else if (after < task_count(call->plan)) {
+        const task next = task_at(call->plan, after);
+        const locus_head head = locus_forward_head(call, NULL, next.b, next.first);
+        locus_few_ahead(&head, 1, rows, next.from, heads);
+    }
 }
 
 /* One query tile of every head of the group, over the task's key tiles. */
@@ -115,18 +128,12 @@ static void attend_group(const locus_forward_call *call, const locus_head *heads
                          int64_t index, int64_t first)
 {
     locus_online members[MOST_GROUP];
-    locus_lookahead *look = &heads->worker->progress->look;
     for (int64_t g = 0; g < now->count; g++) locus_online_begin(&members[g], &heads[g], first);
     const locus_rows *rows = &members[0].rows;
     const int64_t from = locus_most(now->from, rows->tile_from);
     const int64_t to = locus_least(now->to, rows->tile_to);
-    locus_ahead_begin(look);
-    if (from < to) locus_few_ahead(look, heads, now->count, rows, from, LOCUS_FROM_VALUES);
     for (int64_t t = from; t < to; t++) {
-        if (t + 1 < to)
-            locus_few_ahead(look, heads, now->count, rows, t + 1, LOCUS_WHOLE_TILE);
-        else
-            look_beyond(call, look, rows, index);
+        look_ahead(call, heads, now, rows, index, t + 1);
         for (int64_t g = 0; g < now->count; g++) locus_online_step(&members[g], t);
     }
     for (int64_t g = 0; g < now->count; g++) {
@@ -191,5 +198,8 @@ void locus_decode(const locus_forward_call *call)
     const int64_t splits = split_count(plan), heads = plan->call.B * plan->call.H;
     if (heads == 0) return;
     locus_parallel_for(plan->threads, (size_t)task_count(plan), run_task, (void *)(uintptr_t)call);
-    if (splits > 1) locus_parallel_for(plan->threads, (size_t)heads, join, (void *)(uintptr_t)call);
+    /* Joining little is done sooner than other threads are woken. */
+    enum { LITTLE = 1 << 16 };
+    const uint32_t threads = locus_decode_floats(plan) > LITTLE ? plan->threads : 1;
+    if (splits > 1) locus_parallel_for(threads, (size_t)heads, join, (void *)(uintptr_t)call);
 }

@@ -10,7 +10,7 @@ enum { BURST = LOCUS_LANES };
 
 static locus_ahead next(const locus_head *head, int64_t rows)
 {
-    return locus_ahead_some(&head->worker->progress->look, rows);
+    return locus_ahead_due(&head->worker->progress->look, rows);
 }
 static void bring(const locus_head *head, int64_t rows)
 {
@@ -60,25 +60,55 @@ const float *locus_few_bias(const locus_head *head, const locus_tile *tile)
     /* row i of the tile reads z = z_00 - i + j */
     const int64_t z_00 = plan->call.most - tile->delta_00;
     const int64_t first = z_00 - (tile->rows - 1), end = z_00 + tile->columns;
-    enum { STEP = 4 };
-    for (int64_t z = first; z < end; z += STEP) {
-        bring(head, STEP);
-        locus_lower_bias(plan, head->in, head->h, z, locus_least(z + STEP, end),
+    for (int64_t z = first; z < end; z += BURST) {
+        bring(head, BURST);
+        locus_lower_bias(plan, head->in, head->h, z, locus_least(z + BURST, end),
                          head->worker->bias + (z - first));
     }
     return head->worker->bias - first;
 }
 
-void locus_few_turn(const locus_head *head, int64_t first, int64_t count)
+/* Keys [first, first + count) turned. */
+static void turn_keys(const locus_head *head, float *to, int64_t first, int64_t count)
 {
     const locus_plan *plan = head->plan;
     const locus_tensor *k = &head->in->k;
     const int64_t D = plan->call.D, turns = 2 * plan->call.pairs;
     const float *keys = locus_f32(k, head->b, head->kv, first);
-    float *to = head->worker->turned;
     plan->kernels->turn(to, D, keys, k->stride[2], plan->turn_key + turns * first, plan->call.pairs,
                         plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, 1.0f, count, D,
                         next(head, count));
+}
+
+/* A few keys are turned and used at once, so that reading them goes on all the while. They stay
+ * for the other heads that share them. */
+static void turned_content(const locus_head *head, float *C, const float *A, int64_t key,
+                           int64_t rows, int64_t columns, const float *plus, int64_t plus_row)
+{
+    const int64_t D = head->plan->call.D;
+    locus_progress *progress = head->worker->progress;
+    const int turned = progress->turned_first == key && progress->turned_count >= columns;
+    for (int64_t c = 0; c < columns; c += BURST) {
+        const int64_t count = locus_least(BURST, columns - c);
+        float *keys = head->worker->turned + c * D;
+        if (!turned) turn_keys(head, keys, key + c, count);
+        locus_few_dots(head, C + c, head->geometry->stride, A, D, keys, D, rows, D, count,
+                       plus != NULL ? plus + c : NULL, plus_row);
+    }
+    progress->turned_first = key;
+    progress->turned_count = columns;
+}
+
+void locus_few_content(const locus_head *head, float *C, const float *A, int64_t key, int64_t rows,
+                       int64_t columns, const float *plus, int64_t plus_row)
+{
+    const locus_tensor *k = &head->in->k;
+    const int64_t D = head->plan->call.D;
+    if (head->plan->turn_key != NULL)
+        turned_content(head, C, A, key, rows, columns, plus, plus_row);
+    else
+        locus_few_dots(head, C, head->geometry->stride, A, D, locus_f32(k, head->b, head->kv, key),
+                       k->stride[2], rows, D, columns, plus, plus_row);
 }
 
 /* ---- what comes next ---- */
@@ -101,51 +131,48 @@ static locus_ahead new_entries(const locus_head *head, const locus_rows *rows, i
     return (locus_ahead){entries + low * stride, stride, plan->call.D, high + 1 - low};
 }
 
-/* The head's own operands: E and P. */
-static int own_streams(const locus_head *head, const locus_rows *rows, int64_t key, int64_t count,
-                       locus_ahead *streams)
+static void push_entries(locus_lookahead *look, const locus_head *head, const locus_rows *rows,
+                         int64_t key, int64_t count)
+{
+    const locus_tensor *table = locus_key_table(head->plan, head->in);
+    const int shared = table != NULL && table->rank == 2 && head->plan->call.H > 1;
+    if (table != NULL && !shared && head->plan->span > 0)
+        locus_ahead_push(look, new_entries(head, rows, key, count));
+}
+
+static void push_places(locus_lookahead *look, const locus_head *head, int64_t key, int64_t count)
 {
     const locus_tensor *pos_k = &head->in->pos_k;
-    int n = 0;
-    if (locus_key_table(head->plan, head->in) != NULL && head->plan->span > 0)
-        streams[n++] = new_entries(head, rows, key, count);
     if (locus_present(pos_k))
-        streams[n++] = (locus_ahead){locus_f32(pos_k, head->h, key, 0), pos_k->stride[1],
-                                     head->plan->call.D, locus_least(count, pos_k->shape[1] - key)};
-    return n;
+        locus_ahead_push(look, (locus_ahead){locus_f32(pos_k, head->h, key, 0), pos_k->stride[1],
+                                             head->plan->call.D,
+                                             locus_least(count, pos_k->shape[1] - key)});
 }
 
-static locus_ahead shared_stream(const locus_tensor *t, const locus_head *head, int64_t key,
-                                 int64_t count)
+/* Rows of the products of a tile. */
+static int64_t tile_work(const locus_head *head, int64_t heads, int64_t keys)
 {
-    return (locus_ahead){locus_f32(t, head->b, head->kv, key), t->stride[2], t->shape[3], count};
+    const locus_plan *plan = head->plan;
+    const int64_t products = 2 + plan->has_bias + locus_present(&head->in->pos_k) +
+                             (locus_key_table(plan, head->in) != NULL) +
+                             (locus_query_table(plan, head->in) != NULL);
+    return keys * (heads * products + (plan->turn_key != NULL));
 }
 
-static locus_ahead turns_stream(const locus_plan *plan, int64_t key, int64_t count)
+void locus_few_ahead(const locus_head *heads, int64_t count, const locus_rows *rows, int64_t t,
+                     const locus_head *worker)
 {
-    const int64_t turns = 2 * plan->call.pairs;
-    return (locus_ahead){plan->turn_key + turns * key, turns, turns, count};
-}
-
-/* The heads share keys, values and turns. */
-void locus_few_ahead(locus_lookahead *look, const locus_head *heads, int64_t count,
-                     const locus_rows *rows, int64_t t, locus_part part)
-{
-    const int64_t key = t * heads->geometry->keys;
-    const int64_t keys = locus_least(heads->geometry->keys, heads->plan->call.Tk - key);
-    locus_ahead streams[2];
-    if (part & LOCUS_UP_TO_KEYS) {
-        const int own = own_streams(&heads[0], rows, key, keys, streams);
-        for (int i = 0; i < own; i++) locus_ahead_push(look, streams[i]);
-        if (heads->plan->turn_key != NULL)
-            locus_ahead_push(look, turns_stream(heads->plan, key, keys));
-        locus_ahead_push(look, shared_stream(&heads->in->k, heads, key, keys));
+    locus_lookahead *look = &worker->worker->progress->look;
+    const locus_tensors *in = heads->in;
+    const int64_t b = heads->b, kv = heads->kv, key = t * heads->geometry->keys;
+    const int64_t end = locus_least(key + heads->geometry->keys, heads->plan->call.Tk);
+    locus_ahead_begin(look);
+    for (int64_t g = 0; g < count; g++) {
+        push_entries(look, &heads[g], rows, key, end - key);
+        push_places(look, &heads[g], key, end - key);
+        if (g > 0) continue;
+        locus_ahead_add(look, &in->k, b, kv, key, end);
+        locus_ahead_add(look, &in->v, b, kv, key, end);
     }
-    if (part & LOCUS_FROM_VALUES) {
-        locus_ahead_push(look, shared_stream(&heads->in->v, heads, key, keys));
-        for (int64_t g = 1; g < count; g++) {
-            const int own = own_streams(&heads[g], rows, key, keys, streams);
-            for (int i = 0; i < own; i++) locus_ahead_push(look, streams[i]);
-        }
-    }
+    locus_ahead_pace(look, tile_work(heads, count, heads->geometry->keys));
 }

@@ -3,13 +3,13 @@
 #define LOCUS_ATTENTION_FEW_H
 
 /* Products for few query rows. Each right row is read once, as it lies, and all the time goes
- * into waiting for memory:
+ * into waiting for memory, which must never wait for us:
  *
- *     order of use:   E P K V | E P K V | ...      table entries, places, keys, values of a tile
- *                     ^use  ^near                  use and fetch advance at the same rate
+ *     use      tile t      E P K V      table entries, places, keys, values
+ *     fetch    tile t + 1  E P K V      a few rows with every few rows of any product
  *
- * So a product takes a few rows at a time and brings as many near that stand further on in this
- * order (worker->progress->look). Only speed depends on it. */
+ * What heads share by position (turns, shared tables) was read for the head before and is near.
+ * Only speed depends on it. */
 
 #include "attention/tile.h"
 
@@ -30,17 +30,13 @@ void locus_few_values(const locus_head *head, const locus_tile *tile, const floa
  * NULL: the scheme has none. */
 const float *locus_few_bias(const locus_head *head, const locus_tile *tile);
 
-/* Keys [first, first + count) turned, in worker->turned. */
-void locus_few_turn(const locus_head *head, int64_t first, int64_t count);
+/* C = A . k_j + plus for the keys from `key` on, turned where they are to be; rows of C are those
+ * of a tile. */
+void locus_few_content(const locus_head *head, float *C, const float *A, int64_t key, int64_t rows,
+                       int64_t columns, const float *plus, int64_t plus_row);
 
-/* Add what key tile `t` will read to what is fetched, or a part of it. Fetch runs one product
- * ahead of use: when a worker begins, keys come by themselves and values are fetched. */
-typedef enum locus_part {
-    LOCUS_UP_TO_KEYS = 1,
-    LOCUS_FROM_VALUES = 2,
-    LOCUS_WHOLE_TILE = 3
-} locus_part;
-void locus_few_ahead(locus_lookahead *look, const locus_head *heads, int64_t count,
-                     const locus_rows *rows, int64_t t, locus_part part);
+/* While `worker` is busy with a tile, fetch what key tile `t` of the heads will read. */
+void locus_few_ahead(const locus_head *heads, int64_t count, const locus_rows *rows, int64_t t,
+                     const locus_head *worker);
 
 #endif

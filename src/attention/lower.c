@@ -175,15 +175,17 @@ void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t h
     const locus_call *call = &plan->call;
     const float *column =
         plan->bias_row == NULL ? NULL : (const float *)in->bias.data + head * in->bias.stride[1];
-    for (int64_t z = from; z < to; z++) {
-        float *value = values + (z - from);
-        if (z < 0 || z >= plan->span)
-            *value = 0.0f;
-        else if (column != NULL)
-            *value = column[plan->bias_row[z] * in->bias.stride[0]];
-        else
-            *value = (float)call->scheme->bias(call, in, head, call->most - z);
+    const int64_t low = locus_most(from, 0), high = locus_least(to, plan->span);
+    for (int64_t z = from; z < locus_least(low, to); z++) values[z - from] = 0.0f;
+    for (int64_t z = locus_most(high, from); z < to; z++) values[z - from] = 0.0f;
+    if (column == NULL && call->scheme->bias_run != NULL && low < high) {
+        call->scheme->bias_run(call, in, head, call->most - low, high - low, values + (low - from));
+        return;
     }
+    for (int64_t z = low; z < high; z++)
+        values[z - from] = column != NULL
+                               ? column[plan->bias_row[z] * in->bias.stride[0]]
+                               : (float)call->scheme->bias(call, in, head, call->most - z);
 }
 
 typedef struct bias_call {

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention/few.h"
 #include "attention/relative.h"
 #include "core/tensor.h"
 
@@ -133,12 +132,6 @@ static const float *turn_keys(const locus_head *head, int64_t first, int64_t cou
     const int64_t end = p->turned_first + p->turned_count;
     if (first >= p->turned_first && first + count <= end)
         return head->worker->turned + (first - p->turned_first) * D;
-    if (head->unpacked) {
-        p->turned_first = first;
-        p->turned_count = count;
-        locus_few_turn(head, first, count);
-        return head->worker->turned;
-    }
     if (!p->keeps_turned || first != end) {
         p->turned_first = first;
         p->turned_count = 0;

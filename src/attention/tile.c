@@ -253,10 +253,8 @@ static void score_few(const locus_head *head, const locus_tile *tile, const locu
 {
     const int64_t D = head->plan->call.D, row = head->geometry->stride;
     float *score = head->worker->score + block->first * row + block->column;
-    int64_t stride;
-    const float *rows = locus_key_rows(head, tile, &stride) + block->column * stride;
-    locus_few_dots(head, score, row, content + block->first * D, D, rows, stride, block->rows, D,
-                   block->columns, plus.data, plus.row);
+    locus_few_content(head, score, content + block->first * D, tile->key + block->column,
+                      block->rows, block->columns, plus.data, plus.row);
     for (int64_t i = 0; plus.shift != NULL && i < block->rows; i++)
         for (int64_t j = 0; j < block->columns; j++) score[i * row + j] += plus.shift[i];
 }

@@ -140,17 +140,26 @@ LOCUS_INLINE void turn_pair(float *to_x, float *to_y, float x, float y, float co
     *to_y = y * cosine + x * sine + 0.0f;
 }
 
+LOCUS_INLINE void turn_vectors(float *to, const float *row, const float *turn, int64_t pairs,
+                               vf sign)
+{
+    const vf x = v_load(row), y = v_load(row + pairs), cosine = v_load(turn);
+    const vf zero = v_set1(0.0f);
+    const vf sine = v_mul(v_load(turn + pairs), sign);
+    v_store(to, v_add(v_sub(v_mul(x, cosine), v_mul(y, sine)), zero));
+    v_store(to + pairs, v_add(v_add(v_mul(y, cosine), v_mul(x, sine)), zero));
+}
+
 LOCUS_INLINE void turn_halves(float *to, const float *row, const float *turn, int64_t pairs,
                               float direction)
 {
-    const vf sign = v_set1(direction), zero = v_set1(0.0f);
+    const vf sign = v_set1(direction);
     int64_t t = 0;
-    for (; t + VL <= pairs; t += VL) {
-        const vf x = v_load(row + t), y = v_load(row + pairs + t), cosine = v_load(turn + t);
-        const vf sine = v_mul(v_load(turn + pairs + t), sign);
-        v_store(to + t, v_add(v_sub(v_mul(x, cosine), v_mul(y, sine)), zero));
-        v_store(to + pairs + t, v_add(v_add(v_mul(y, cosine), v_mul(x, sine)), zero));
+    for (; t + 2 * VL <= pairs; t += 2 * VL) {
+        turn_vectors(to + t, row + t, turn + t, pairs, sign);
+        turn_vectors(to + t + VL, row + t + VL, turn + t + VL, pairs, sign);
     }
+    for (; t + VL <= pairs; t += VL) turn_vectors(to + t, row + t, turn + t, pairs, sign);
     for (; t < pairs; t++)
         turn_pair(to + t, to + pairs + t, row[t], row[pairs + t], turn[t],
                   turn[pairs + t] * direction);
@@ -174,10 +183,12 @@ LOCUS_INLINE void turn_neighbours(float *to, const float *row, const float *turn
                   turn[pairs + t] * direction);
 }
 
-static LOCUS_TURN(turn_rows)
+LOCUS_INLINE void turn_all(float *to, int64_t to_row, const float *rows, int64_t row_stride,
+                           const float *turn, int64_t pairs, int64_t count, float direction,
+                           int64_t width, fetch *next, const int interleaved)
 {
     for (int64_t r = 0; r < count; r++) {
-        fetch_share(&next, r, count);
+        fetch_some(next);
         float *at = to + r * to_row;
         const float *row = rows + r * row_stride, *by = turn + r * 2 * pairs;
         if (interleaved)
@@ -186,4 +197,21 @@ static LOCUS_TURN(turn_rows)
             turn_halves(at, row, by, pairs, direction);
         for (int64_t c = 2 * pairs; c < width; c++) at[c] = row[c] + 0.0f;
     }
+}
+
+/* The compiler knows the pairs of heads of 4 vectors: see dots.inc.c. */
+static LOCUS_TURN(turn_rows)
+{
+    fetch f = fetch_begin(next, count);
+#define TURN(pairs, interleaved)                                                                   \
+    turn_all(to, to_row, rows, row_stride, turn, pairs, count, direction, width, &f, interleaved)
+    if (interleaved && pairs == 2 * VL)
+        TURN(2 * VL, 1);
+    else if (interleaved)
+        TURN(pairs, 1);
+    else if (pairs == 2 * VL)
+        TURN(2 * VL, 0);
+    else
+        TURN(pairs, 0);
+#undef TURN
 }

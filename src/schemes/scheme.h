@@ -67,6 +67,10 @@ typedef struct locus_scheme {
     void (*bias_grad)(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta,
                       double ds, const locus_tensors *grad);
 
+    /* The same for distances delta, delta - 1, ...: `count` of them; NULL: one by one. */
+    void (*bias_run)(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta,
+                     int64_t count, float *values);
+
     /* Where the bias is a look-up in the tensor `bias`: b_h(delta) = bias[bias_row(delta)][h].
      * attention/ evaluates the rule once per plan instead of once per head and call. */
     int64_t (*bias_row)(const locus_call *call, int64_t delta);
