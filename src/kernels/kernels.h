@@ -108,6 +108,13 @@ typedef LOCUS_PAIR_DOTS((*locus_pair_dots_fn));
               int accumulate)
 typedef LOCUS_GEMM((*locus_gemm_fn));
 
+/* C[i][c] = factor[i] sum_j A[i][j] B[j][c], each sum as gemm makes it. `ahead` meanwhile. */
+#define LOCUS_GEMM_TIMES(name)                                                                     \
+    void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *B,              \
+              int64_t b_row, int64_t rows, int64_t inner, int64_t columns, const float *factor,    \
+              const locus_ahead ahead[2])
+typedef LOCUS_GEMM_TIMES((*locus_gemm_times_fn));
+
 /* What a linear map does to its finished sums. Infinities give the limits. */
 typedef enum locus_activation {
     LOCUS_IDENTITY,
@@ -166,6 +173,13 @@ typedef LOCUS_BAD_ROWS((*locus_bad_rows_fn));
     void name(float *S, int64_t stride, int64_t rows, int64_t columns, const float *greatest,      \
               float *top, float *sum, float *carry)
 typedef LOCUS_SOFTMAX_STEP((*locus_softmax_step_fn));
+
+/* What is left of the streaming softmax: lse[i] = top[i] + ln sum[i], factor[i] = 1 / sum[i]; of
+ * a row that saw nothing, sum 0 and top -inf, they are -inf and 0. A sum is 0, NaN, or at least
+ * about 1 and finite. */
+#define LOCUS_SOFTMAX_END(name)                                                                    \
+    void name(float *lse, float *factor, const float *top, const float *sum, int64_t rows)
+typedef LOCUS_SOFTMAX_END((*locus_softmax_end_fn));
 
 /* y[i] = sum_c X[i][c] Y[i][c] for i < rows, c < width, each sum in the order in which
  * `product` would make it. */
@@ -262,6 +276,12 @@ typedef LOCUS_ADD_BIAS((*locus_add_bias_fn));
 #define LOCUS_SCALE(name) void name(float *y, const float *x, float factor, int64_t columns)
 typedef LOCUS_SCALE((*locus_scale_fn));
 
+/* to[r][c] = factor (rows[r][c] + shift[c]) for r < count, c < width; shift NULL: 0. */
+#define LOCUS_LOAD_ROWS(name)                                                                      \
+    void name(float *to, int64_t to_row, const float *rows, int64_t row_stride, int64_t count,     \
+              int64_t width, const float *shift, float factor)
+typedef LOCUS_LOAD_ROWS((*locus_load_rows_fn));
+
 typedef struct locus_kernels {
     const char *isa;
     uint32_t cpu; /* LOCUS_CPU_ bits it needs */
@@ -273,9 +293,11 @@ typedef struct locus_kernels {
     locus_pair_dots_fn pair_dots;
     locus_row_dots_fn row_dots;
     locus_gemm_fn gemm;
+    locus_gemm_times_fn gemm_times;
     locus_linear_fn linear;
     locus_bad_rows_fn bad_rows;
     locus_softmax_step_fn softmax_step;
+    locus_softmax_end_fn softmax_end;
     locus_softmax_again_fn softmax_again;
     locus_softmax_grad_fn softmax_grad;
     locus_drop_fn drop;
@@ -287,6 +309,7 @@ typedef struct locus_kernels {
     locus_add_fn add;
     locus_add_bias_fn add_bias;
     locus_scale_fn scale;
+    locus_load_rows_fn load_rows;
 } locus_kernels;
 
 /* Tables of this build, worst first; NULL beyond the end. */

@@ -39,6 +39,19 @@ static LOCUS_SCALE(scale)
     for (; c < columns; c++) y[c] = x[c] * factor;
 }
 
+static LOCUS_LOAD_ROWS(load_rows)
+{
+    const vf times = v_set1(factor);
+    for (int64_t r = 0; r < count; r++, rows += row_stride, to += to_row) {
+        int64_t c = 0;
+        for (; c + VL <= width; c += VL) {
+            const vf x = v_load(rows + c);
+            v_store(to + c, v_mul(shift != NULL ? v_add(x, v_load(shift + c)) : x, times));
+        }
+        for (; c < width; c++) to[c] = (shift != NULL ? rows[c] + shift[c] : rows[c]) * factor;
+    }
+}
+
 /* VL rows at a time, one to a lane. */
 static LOCUS_ROW_DOTS(row_dots)
 {

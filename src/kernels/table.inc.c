@@ -13,9 +13,11 @@ const locus_kernels KERNELS_NAME = {
     .pair_dots = pair_dots,
     .row_dots = row_dots,
     .gemm = gemm,
+    .gemm_times = gemm_times,
     .linear = linear,
     .bad_rows = bad_rows,
     .softmax_step = softmax_step,
+    .softmax_end = softmax_end,
     .softmax_again = softmax_again,
     .softmax_grad = softmax_grad,
     .drop = drop,
@@ -27,4 +29,5 @@ const locus_kernels KERNELS_NAME = {
     .add = add,
     .add_bias = add_bias,
     .scale = scale,
+    .load_rows = load_rows,
 };
