@@ -29,8 +29,12 @@ static stretch band_stretch(const locus_plan *plan, const locus_band *band)
 locus_band locus_band_at(const locus_tile *tile, int64_t number)
 {
     const int64_t first = number * BAND_ROWS;
-    return (locus_band){first, locus_least(BAND_ROWS, tile->rows - first), 0, tile->columns,
-                        tile->delta_00 + first};
+    return (locus_band){first,
+                        locus_least(BAND_ROWS, tile->rows - first),
+                        0,
+                        tile->columns,
+                        tile->delta_00 + first,
+                        tile->last};
 }
 
 /* All entries of the block are one. */
@@ -112,15 +116,24 @@ static void roll(const locus_kernels *kernels, locus_strip *strip, int64_t first
 static int64_t panel_start(int64_t entry) { return entry / LOCUS_PANEL * LOCUS_PANEL; }
 
 /* Of key j of a tile, the entries first + from[j] .. first + to[j] - 1 that its rows meet. */
-typedef struct reach {
-    int32_t from[MOST_KEYS], to[MOST_KEYS];
-} reach;
-
-static void find_reach(reach *r, const stretch *s, int64_t rows, int64_t keys, int64_t first)
+static void find_key_reach(int32_t *from, int32_t *to, const stretch *s, int64_t rows, int64_t keys,
+                           int64_t first)
 {
     for (int64_t j = 0; j < keys; j++) {
-        r->from[j] = (int32_t)(s->origin[j - (rows - 1)] - first);
-        r->to[j] = (int32_t)(s->origin[j] - first + 1);
+        from[j] = (int32_t)(s->origin[j - (rows - 1)] - first);
+        to[j] = (int32_t)(s->origin[j] - first + 1);
+    }
+}
+
+/* The same of a band's rows, the last one first so that entries ascend; what the next key tiles
+ * will meet belongs to it. */
+static void find_row_reach(int32_t *from, int32_t *to, const stretch *s, const locus_band *band,
+                           int64_t first, int64_t end)
+{
+    const int32_t *reversed = s->origin - (band->rows - 1);
+    for (int64_t i = 0; i < band->rows; i++) {
+        from[i] = (int32_t)(reversed[i] - first);
+        to[i] = (int32_t)((band->last ? reversed[i + band->columns - 1] + 1 : end) - first);
     }
 }
 
@@ -129,13 +142,14 @@ typedef struct operand {
     const float *A;
     int64_t row, rows, width;
     const locus_tensor *table;
-    const float *panels; /* the packed table; NULL: packed here */
+    const float *panels;      /* the packed table; NULL: packed here */
+    const int32_t *from, *to; /* which entries are wanted, row by row */
 } operand;
 
-/* to[r][c] = A_r . entry c, for `count` entries from number `first` on, or as far as `wanted`:
- * few rows read them as they lie, more rows read them packed. */
+/* to[r][c] = A_r . entry c, for `count` entries from number `first` on: few rows read them as
+ * they lie, more rows read them packed, and only as far as they are wanted. */
 static void entry_products(const locus_head *head, const operand *o, float *to, int64_t to_row,
-                           int64_t first, int64_t count, const reach *wanted)
+                           int64_t first, int64_t count)
 {
     const locus_kernels *kernels = head->plan->kernels;
     int64_t stride;
@@ -154,8 +168,8 @@ static void entry_products(const locus_head *head, const operand *o, float *to, 
                                   .rows = o->rows,
                                   .inner = o->width,
                                   .columns = count,
-                                  .from = wanted != NULL ? wanted->from : NULL,
-                                  .to = wanted != NULL ? wanted->to : NULL};
+                                  .from = o->from,
+                                  .to = o->to};
     if (o->panels != NULL)
         product.panels = o->panels + locus_panel_at(first, o->width);
     else
@@ -175,12 +189,23 @@ void locus_strip_products(const locus_head *head, const locus_band *band, const 
                           locus_strip *strip)
 {
     const stretch s = band_stretch(head->plan, band);
-    const operand o = {A + band->first * width, width, band->rows, width, table, panels};
+    int32_t from[BAND_ROWS], to[BAND_ROWS];
+    const int64_t last = head->unpacked ? 0 : band->rows - 1; /* backwards, as find_row_reach */
+    const int64_t backwards = head->unpacked ? 1 : -1;
+    const operand o = {A + (band->first + last) * width,
+                       backwards * width,
+                       band->rows,
+                       width,
+                       table,
+                       panels,
+                       from,
+                       to};
     roll(head->plan->kernels, strip, panel_start(s.low), band->rows);
     while (strip->end <= s.high) {
         const int64_t count = next_entries(head->plan, strip, s.high);
-        entry_products(head, &o, strip->data + (strip->end - strip->first), strip->width,
-                       strip->end, count, NULL);
+        find_row_reach(from, to, &s, band, strip->end, strip->end + count);
+        entry_products(head, &o, strip->data + last * strip->width + (strip->end - strip->first),
+                       backwards * strip->width, strip->end, count);
         strip->end += locus_ceil_div(count, LOCUS_PANEL) * LOCUS_PANEL;
     }
 }
@@ -223,21 +248,23 @@ locus_strip locus_products_by_keys(const locus_head *head, const locus_tile *til
 {
     const locus_plan *plan = head->plan;
     const locus_tensor *k = &head->in->k;
+    int32_t from[MOST_KEYS], to[MOST_KEYS];
     const stretch s = stretch_of(plan, tile->delta_00, tile->rows, tile->columns);
     const operand o = {locus_f32(k, head->b, head->kv, tile->key),
                        k->stride[2],
                        tile->columns,
                        plan->call.D,
                        table,
-                       head->worker->query_table_panels};
+                       head->worker->query_table_panels,
+                       from,
+                       to};
     locus_strip strip = locus_key_strip(head, head->worker->key_strip);
     strip.first = strip.end = panel_start(s.low);
     while (strip.end <= s.high) {
         const int64_t count = next_entries(plan, &strip, s.high);
-        reach wanted;
-        find_reach(&wanted, &s, tile->rows, tile->columns, strip.end);
+        find_key_reach(from, to, &s, tile->rows, tile->columns, strip.end);
         entry_products(head, &o, strip.data + (strip.end - strip.first), strip.width, strip.end,
-                       count, &wanted);
+                       count);
         strip.end += locus_ceil_div(count, LOCUS_PANEL) * LOCUS_PANEL;
     }
     return strip;
@@ -337,7 +364,7 @@ void locus_strips_flush(const locus_head *head, int64_t rows, locus_strips *stri
 {
     for (int64_t first = 0; first < rows; first += BAND_ROWS) {
         locus_strip *strip = &strips->band[first / BAND_ROWS];
-        const locus_band band = {first, locus_least(BAND_ROWS, rows - first), 0, 0, 0};
+        const locus_band band = {first, locus_least(BAND_ROWS, rows - first), 0, 0, 0, 1};
         const int64_t end = locus_least(strip->end, head->plan->row_count);
         if (end > strip->first) flush(context, head, &band, strip, end - strip->first);
         strip->first = strip->end = 0;
