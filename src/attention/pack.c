@@ -29,7 +29,9 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->place_bad = locus_take(arena, places ? Tk : 0, 1);
 
     w->content = locus_take_floats(arena, all_rows * D);
-    w->position = locus_take_floats(arena, tables ? all_rows * D : 0);
+    const int alike = plan->turn_query == NULL && !locus_present(&plan->shapes.u) &&
+                      !locus_present(&plan->shapes.w);
+    w->position = alike ? w->content : locus_take_floats(arena, tables ? all_rows * D : 0);
     w->place = locus_take_floats(arena, places ? all_rows * D : 0);
     w->faded = locus_take_floats(arena, plan->gain != NULL ? rows * D : 0);
     w->out = locus_take_floats(arena, all_rows * Dv);
@@ -238,46 +240,25 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backw
     if (backward) find_bad_entries(head);
 }
 
-/* to = factor (row + shift), shift may be NULL. */
-static void load_row(const locus_kernels *kernels, float *to, const float *row, const float *shift,
-                     float factor, int64_t width)
-{
-    if (shift == NULL) {
-        kernels->scale(to, row, factor, width);
-        return;
-    }
-    memcpy(to, row, (size_t)width * sizeof *to);
-    kernels->add(to, shift, width);
-    kernels->scale(to, to, factor, width);
-}
-
 static const float *head_row(const locus_tensor *t, int64_t h)
 {
     return locus_present(t) ? (const float *)t->data + h * t->stride[0] : NULL;
 }
 
-static void load_query_row(const locus_head *head, const locus_rows *rows, int64_t i)
+/* scale pos_q; 0 for rows without a position, which see no key. */
+static void load_places(const locus_head *head, const locus_rows *rows)
 {
-    const locus_plan *plan = head->plan;
-    const locus_tensors *in = head->in;
-    locus_worker *w = head->worker;
-    const int64_t D = plan->call.D;
-    const float factor = (float)plan->call.scale;
-    const float *q = locus_f32(&in->q, head->b, head->h, rows->first + i);
-    load_row(plan->kernels, w->content + i * D, q, head_row(&in->u, head->h), factor, D);
-    if (plan->turn_query != NULL)
-        locus_turn_row(plan, w->content + i * D,
-                       plan->turn_query + 2 * plan->call.pairs * (rows->first + i), 1.0f);
-    if (plan->index != NULL)
-        load_row(plan->kernels, w->position + i * D, q, head_row(&in->w, head->h), factor, D);
-    if (locus_present(&in->pos_q)) {
-        const int64_t m = rows->position + i;
-        if (m >= 0 && m < in->pos_q.shape[1])
-            load_row(plan->kernels, w->place + i * D, locus_f32(&in->pos_q, head->h, m, 0), NULL,
-                     factor, D);
-        else /* a row that sees no key */
-            memset(w->place + i * D, 0, (size_t)D * sizeof *w->place);
-    }
+    const locus_tensor *pos_q = &head->in->pos_q;
+    const int64_t D = head->plan->call.D, end = rows->position + rows->count;
+    const int64_t from = locus_least(locus_most(rows->position, 0), end);
+    const int64_t to = locus_most(locus_least(end, pos_q->shape[1]), from);
+    float *place = head->worker->place - rows->position * D;
+    memset(place + rows->position * D, 0, (size_t)((from - rows->position) * D) * sizeof *place);
+    memset(place + to * D, 0, (size_t)((end - to) * D) * sizeof *place);
+    if (from < to)
+        head->plan->kernels->load_rows(place + from * D, D, locus_f32(pos_q, head->h, from, 0),
+                                       pos_q->stride[1], to - from, D, NULL,
+                                       (float)head->plan->call.scale);
 }
 
 void locus_rows_reach(const locus_head *head, int64_t first, locus_rows *rows)
@@ -297,7 +278,21 @@ void locus_rows_reach(const locus_head *head, int64_t first, locus_rows *rows)
 
 void locus_rows_load(const locus_head *head, const locus_rows *rows)
 {
-    for (int64_t i = 0; i < rows->count; i++) load_query_row(head, rows, i);
+    const locus_plan *plan = head->plan;
+    const locus_tensors *in = head->in;
+    const locus_worker *w = head->worker;
+    const int64_t D = plan->call.D, stride = in->q.stride[2];
+    const float factor = (float)plan->call.scale;
+    const float *q = locus_f32(&in->q, head->b, head->h, rows->first);
+    plan->kernels->load_rows(w->content, D, q, stride, rows->count, D, head_row(&in->u, head->h),
+                             factor);
+    for (int64_t i = 0; plan->turn_query != NULL && i < rows->count; i++)
+        locus_turn_row(plan, w->content + i * D,
+                       plan->turn_query + 2 * plan->call.pairs * (rows->first + i), 1.0f);
+    if (plan->index != NULL && w->position != w->content)
+        plan->kernels->load_rows(w->position, D, q, stride, rows->count, D,
+                                 head_row(&in->w, head->h), factor);
+    if (locus_present(&in->pos_q)) load_places(head, rows);
 }
 
 void locus_rows_find_bad(const locus_head *head, const locus_rows *rows)
