@@ -24,9 +24,13 @@ static locus_strip key_strip(const locus_head *head, float *data)
     return (locus_strip){data, locus_strip_width(head->plan, g->rows, g->keys), 0, 0};
 }
 
-/* Entries of the tile's keys, counted from entry `first` on. */
+/* Key j meets entries first + from[j] .. first + to[j] - 1. */
+typedef struct reach {
+    int32_t from[MOST_KEYS], to[MOST_KEYS];
+} reach;
+
 static locus_stretch find_met(const locus_plan *plan, const locus_tile *tile, int64_t first,
-                              locus_reach *met)
+                              reach *met)
 {
     const locus_stretch s = locus_stretch_of(plan, tile->delta_00, tile->rows, tile->columns);
     for (int64_t j = 0; j < tile->columns; j++) {
@@ -42,17 +46,19 @@ locus_strip locus_products_by_keys(const locus_head *head, const locus_tile *til
                                    const locus_tensor *table)
 {
     const locus_tensor *k = &head->in->k;
+    reach met;
+    const locus_stretch s = find_met(head->plan, tile, 0, &met);
     const locus_operand keys = {locus_f32(k, head->b, head->kv, tile->key),
                                 k->stride[2],
                                 tile->columns,
                                 head->plan->call.D,
                                 table,
-                                head->worker->query_table_panels};
+                                head->worker->query_table_panels,
+                                met.from,
+                                met.to};
     locus_strip strip = key_strip(head, head->worker->key_strip);
-    locus_reach met;
-    const locus_stretch s = find_met(head->plan, tile, 0, &met);
     strip.first = strip.end = locus_panel_start(s.low);
-    locus_strip_extend(head, &keys, s.high, &met, &strip);
+    locus_strip_extend(head, &keys, s.high, &strip);
     return strip;
 }
 
@@ -125,7 +131,7 @@ static void fold_one_by_one(const locus_head *head, const locus_tile *tile, cons
 
 /* strip[j][entry(i, j)] = factor times the sum of T[i][j], where key j meets it. */
 static locus_strip fold_by_keys(const locus_head *head, const locus_tile *tile, const float *T,
-                                float factor, locus_reach *met)
+                                float factor, reach *met)
 {
     locus_strip strip = key_strip(head, head->worker->key_strip);
     const locus_stretch s = locus_stretch_of(head->plan, tile->delta_00, tile->rows, tile->columns);
@@ -146,7 +152,7 @@ static locus_strip fold_by_keys(const locus_head *head, const locus_tile *tile, 
 
 /* to[j] += sum of strip[j][entry] entry */
 static void add_to_keys(const locus_head *head, const locus_tile *tile, const locus_strip *strip,
-                        const locus_reach *met, const locus_block *entries, locus_sums to)
+                        const reach *met, const locus_block *entries, locus_sums to)
 {
     for (int64_t j = 0; j < tile->columns; j += SOME) {
         const int64_t keys = locus_least(SOME, tile->columns - j);
@@ -160,7 +166,7 @@ static void add_to_keys(const locus_head *head, const locus_tile *tile, const lo
 
 /* to[entry] += sum of strip[j][entry] k_j */
 static void add_to_entries(const locus_head *head, const locus_tile *tile, const locus_strip *strip,
-                           const locus_reach *met, const locus_block *keys, locus_sums to)
+                           const reach *met, const locus_block *keys, locus_sums to)
 {
     const int64_t D = head->plan->call.D, count = strip->end - strip->first;
     int64_t low = 0, high = 0; /* the keys that meet one of `some` entries */
@@ -183,7 +189,7 @@ void locus_spread_by_keys(const locus_head *head, const locus_tile *tile, const 
         locus_entries(head, locus_query_table(plan, head->in), head->worker->query_table_bad);
     const locus_pair_view by_entry = locus_by_entry(head, tile);
     const int64_t D = plan->call.D;
-    locus_reach met;
+    reach met;
     const locus_strip strip = fold_by_keys(head, tile, T, (float)plan->call.scale, &met);
     if (to_keys.data != NULL) {
         add_to_keys(head, tile, &strip, &met, &entries, to_keys);

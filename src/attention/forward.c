@@ -86,7 +86,7 @@ static task task_at(const locus_plan *plan, int64_t index)
 
 /* The next query tile of this worker: of the same task, or the first one of another. */
 static void look_ahead(const locus_forward_call *call, const locus_head *head, const task *now,
-                       int64_t tile, int64_t tiles)
+                       int64_t tile, int64_t products)
 {
     const locus_plan *plan = call->plan;
     locus_lookahead *look = &head->worker->progress->look;
@@ -106,7 +106,7 @@ static void look_ahead(const locus_forward_call *call, const locus_head *head, c
         locus_ahead_add(look, &call->in->v, next.b, next.kv, done * Tk / all,
                         (done + 1) * Tk / all);
     }
-    locus_ahead_spread(look, 2 * tiles);
+    locus_ahead_spread(look, 2 * products);
 }
 
 static void attend_rows(const locus_forward_call *call, const locus_head *head, const task *now,
@@ -116,10 +116,14 @@ static void attend_rows(const locus_forward_call *call, const locus_head *head, 
     locus_online online;
     locus_online_begin(&online, head, tile_number * head->plan->forward.rows);
     const locus_rows *rows = &online.rows;
-    look_ahead(call, head, now, tile_number, rows->tile_to - rows->tile_from);
+    const int64_t tiles = rows->tile_to - rows->tile_from;
+    if (tiles == 1 && locus_value_table(head->plan, head->in) == NULL)
+        online.results = call->results;
+    /* the product of values brings rows near too where it writes out itself */
+    look_ahead(call, head, now, tile_number, tiles + (online.results != NULL));
     for (int64_t t = rows->tile_from; t < rows->tile_to; t++) locus_online_step(&online, t);
     locus_online_flush(&online);
-    locus_online_write(head, rows, call->results, w->top, w->sum, w->out);
+    if (!online.written) locus_online_write(head, rows, call->results, w->top, w->sum, w->out);
 }
 
 static void attend_chunk(void *context, size_t index, uint32_t worker_number)

@@ -17,6 +17,39 @@ static void flush_values(void *context, const locus_head *head, const locus_band
                       Dv, Dv);
 }
 
+static float *out_row(const locus_head *head, const locus_results *results, int64_t row)
+{
+    return locus_f32(&results->out, head->b, head->h, row);
+}
+
+static void write_lse(const locus_head *head, const locus_results *results, int64_t first,
+                      const float *lse, int64_t count)
+{
+    float *to = locus_f32(&results->lse, head->b, head->h, first);
+    for (int64_t i = 0; i < count; i++) to[i * results->lse.stride[2]] = lse[i];
+}
+
+/* The rows of out and lse at once, where one key tile is all. */
+static void write_values(locus_online *online, const locus_tile *tile, const float *weights,
+                         const locus_block *values)
+{
+    const locus_head *head = online->head;
+    const locus_worker *w = head->worker;
+    const locus_kernels *kernels = head->plan->kernels;
+    const int64_t Dv = head->plan->call.Dv;
+    locus_ahead ahead[2];
+    locus_ahead_take(&w->progress->look, ahead);
+    kernels->softmax_end(w->lse, w->factor, w->top, w->sum, tile->rows);
+    kernels->gemm_times(out_row(head, online->results, tile->query), online->results->out.stride[2],
+                        weights, head->geometry->stride, values->clean, values->clean_row,
+                        tile->rows, tile->columns, Dv, w->factor, ahead);
+    for (int64_t i = 0; i < tile->rows; i++)
+        if (w->sum[i] == 0.0f)
+            memset(out_row(head, online->results, tile->query + i), 0, (size_t)Dv * sizeof(float));
+    write_lse(head, online->results, tile->query, w->lse, tile->rows);
+    online->written = 1;
+}
+
 /* out[i] = carry[i] out[i] + sum_j P[i][j] (v_j + RV[row(delta)]); the second part waits in
  * the fold. */
 static void add_values(locus_online *online, const locus_tile *tile)
@@ -28,20 +61,25 @@ static void add_values(locus_online *online, const locus_tile *tile)
     const int64_t Dv = plan->call.Dv;
     const float *weights = w->score;
     if (plan->call.dropout > 0.0) locus_tile_drop(head, tile, w->score, w->score, NULL);
-    for (int64_t i = 0; i < tile->rows; i++)
+    const locus_block values = locus_value_block(head, tile, w->clean[0]);
+    if (online->results != NULL && !values.any_bad) {
+        write_values(online, tile, weights, &values);
+        return;
+    }
+    const int64_t carried = online->out_holds ? tile->rows : 0;
+    for (int64_t i = 0; i < carried; i++)
         if (w->carry[i] != 1.0f)
             plan->kernels->scale(w->out + i * Dv, w->out + i * Dv, w->carry[i], Dv);
-
-    const locus_block values = locus_value_block(head, tile, w->clean[0]);
     if (head->unpacked)
         locus_few_values(head, tile, weights, &values);
     else
         plan->kernels->gemm(w->out, Dv, weights, g->stride, 1, values.clean, values.clean_row,
-                            tile->rows, tile->columns, Dv, 1);
+                            tile->rows, tile->columns, Dv, online->out_holds);
+    online->out_holds = 1;
     locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &values, locus_by_column(), Dv);
     if (locus_value_table(plan, head->in) == NULL) return;
 
-    for (int64_t i = 0; i < tile->rows; i++)
+    for (int64_t i = 0; i < carried; i++)
         if (w->carry[i] != 1.0f) locus_strips_scale(head, &online->value_fold, i, w->carry[i]);
     locus_strips_fold(head, tile, weights, &online->value_fold, flush_values, &online->value_table);
     locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &online->value_table,
@@ -55,11 +93,16 @@ void locus_online_begin(locus_online *online, const locus_head *head, int64_t fi
     online->head = head;
     locus_rows_reach(head, first, &online->rows);
     locus_rows_load(head, &online->rows);
-    memset(w->out, 0, (size_t)(online->rows.count * head->plan->call.Dv) * sizeof *w->out);
+    online->written = 0;
+    online->results = NULL;
+    online->out_holds = head->unpacked;
+    if (head->unpacked)
+        memset(w->out, 0, (size_t)(online->rows.count * head->plan->call.Dv) * sizeof *w->out);
     for (int64_t i = 0; i < online->rows.count; i++) {
         w->top[i] = -INFINITY;
         w->sum[i] = 0.0f;
     }
+    if (head->plan->index == NULL) return;
     if (table != NULL) online->value_table = locus_entries(head, table, w->value_table_bad);
     locus_strips_begin(head, w->strips[0], &online->key_strips);
     locus_strips_begin(head, w->strips[1], &online->value_fold);
@@ -93,15 +136,19 @@ void locus_online_write(const locus_head *head, const locus_rows *rows,
                         const locus_results *results, const float *top, const float *sum,
                         const float *out)
 {
+    const locus_kernels *kernels = head->plan->kernels;
     const int64_t Dv = head->plan->call.Dv;
-    for (int64_t i = 0; i < rows->count; i++) {
-        const int empty = sum[i] == 0.0f;
-        float *to = locus_f32(&results->out, head->b, head->h, rows->first + i);
-        if (empty)
-            memset(to, 0, (size_t)Dv * sizeof *to);
-        else
-            head->plan->kernels->scale(to, out + i * Dv, 1.0f / sum[i], Dv);
-        *locus_f32(&results->lse, head->b, head->h, rows->first + i) =
-            empty ? -INFINITY : (float)((double)top[i] + log((double)sum[i]));
+    for (int64_t first = 0; first < rows->count; first += LOCUS_LANES) {
+        const int64_t count = locus_least(LOCUS_LANES, rows->count - first);
+        float lse[LOCUS_LANES], factor[LOCUS_LANES];
+        kernels->softmax_end(lse, factor, top + first, sum + first, count);
+        write_lse(head, results, rows->first + first, lse, count);
+        for (int64_t i = 0; i < count; i++) {
+            float *to = out_row(head, results, rows->first + first + i);
+            if (sum[first + i] == 0.0f)
+                memset(to, 0, (size_t)Dv * sizeof *to);
+            else
+                kernels->scale(to, out + (first + i) * Dv, factor[i], Dv);
+        }
     }
 }

@@ -13,6 +13,10 @@ typedef struct locus_online {
     locus_strips key_strips; /* position . RK                              */
     locus_strips value_fold; /* weights by entry, to be multiplied by RV   */
     locus_block value_table;
+    int out_holds; /* worker->out holds a sum, else anything */
+    /* Not NULL: there is but one key tile, and it may write its rows itself; see written. */
+    const locus_results *results;
+    int written;
 } locus_online;
 
 /* The query tile whose row 0 is `first`. The head stays the caller's. */

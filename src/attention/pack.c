@@ -32,7 +32,9 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->place_bad = locus_take(arena, places ? Tk : 0, 1);
 
     w->content = locus_take_floats(arena, all_rows * D);
-    w->position = locus_take_floats(arena, tables ? all_rows * D : 0);
+    const int alike = plan->turn_query == NULL && !locus_present(&plan->shapes.u) &&
+                      !locus_present(&plan->shapes.w);
+    w->position = alike ? w->content : locus_take_floats(arena, tables ? all_rows * D : 0);
     w->place = locus_take_floats(arena, places ? all_rows * D : 0);
     w->faded = locus_take_floats(arena, plan->gain != NULL ? rows * D : 0);
     w->out = locus_take_floats(arena, all_rows * Dv);
@@ -305,7 +307,7 @@ void locus_rows_load(const locus_head *head, const locus_rows *rows)
     if (plan->turn_query != NULL)
         locus_turn_rows(plan, w->content, D, w->content, D,
                         plan->turn_query + 2 * plan->call.pairs * rows->first, 1.0f, rows->count);
-    if (plan->index != NULL)
+    if (plan->index != NULL && w->position != w->content)
         plan->kernels->scale_rows(w->position, D, q, in->q.stride[2], head_row(&in->w, head->h),
                                   factor, rows->count, D, 0);
     if (locus_present(&in->pos_q)) load_places(head, rows);

@@ -10,8 +10,12 @@
 locus_band locus_band_at(const locus_tile *tile, int64_t number)
 {
     const int64_t first = number * BAND_ROWS;
-    return (locus_band){first, locus_least(BAND_ROWS, tile->rows - first), 0, tile->columns,
-                        tile->delta_00 + first};
+    return (locus_band){first,
+                        locus_least(BAND_ROWS, tile->rows - first),
+                        0,
+                        tile->columns,
+                        tile->delta_00 + first,
+                        tile->last};
 }
 
 static int is_consecutive(const locus_plan *plan, const locus_band *block)
@@ -77,10 +81,22 @@ static void roll(const locus_kernels *kernels, locus_strip *strip, int64_t first
     strip->first = first;
 }
 
-/* to[r][c] = A_r . entry c, for `count` entries from number `first` on, or as far as `met`: few
- * rows read them as they lie, more rows read them packed. */
+/* Of a band's rows, the last one first so that entries ascend, the entries that they meet; those that
+ * the next key tiles will meet belong to them. */
+static void find_row_reach(const locus_plan *plan, const locus_stretch *s, const locus_band *band,
+                           int32_t *from, int32_t *to)
+{
+    const int32_t *reversed = s->origin - (band->rows - 1);
+    for (int64_t i = 0; i < band->rows; i++) {
+        from[i] = reversed[i];
+        to[i] = band->last ? reversed[i + band->columns - 1] + 1 : (int32_t)plan->row_count;
+    }
+}
+
+/* to[r][c] = A_r . entry c, for `count` entries from number `first` on: few rows read them as
+ * they lie, more rows read them packed, and only as far as they meet them. */
 static void entry_products(const locus_head *head, const locus_operand *o, float *to,
-                           int64_t to_row, int64_t first, int64_t count, const locus_reach *met)
+                           int64_t to_row, int64_t first, int64_t count)
 {
     const locus_kernels *kernels = head->plan->kernels;
     int64_t stride;
@@ -99,8 +115,8 @@ static void entry_products(const locus_head *head, const locus_operand *o, float
                                   .rows = o->rows,
                                   .inner = o->width,
                                   .columns = count,
-                                  .from = met != NULL ? met->from : NULL,
-                                  .to = met != NULL ? met->to : NULL,
+                                  .from = o->from,
+                                  .to = o->to,
                                   .before = first};
     if (o->panels != NULL)
         product.panels = o->panels + locus_panel_at(first, o->width);
@@ -110,14 +126,14 @@ static void entry_products(const locus_head *head, const locus_operand *o, float
 }
 
 void locus_strip_extend(const locus_head *head, const locus_operand *operand, int64_t high,
-                        const locus_reach *met, locus_strip *strip)
+                        locus_strip *strip)
 {
     while (strip->end <= high) {
         const int64_t wanted = locus_panel_start(high - strip->end) + LOCUS_PANEL;
         const int64_t count =
             locus_least(locus_least(wanted, MOST_KEYS), head->plan->row_count - strip->end);
         entry_products(head, operand, strip->data + (strip->end - strip->first), strip->width,
-                       strip->end, count, met);
+                       strip->end, count);
         strip->end += locus_ceil_div(count, LOCUS_PANEL) * LOCUS_PANEL;
     }
 }
@@ -127,9 +143,20 @@ void locus_strip_products(const locus_head *head, const locus_band *band, const 
                           locus_strip *strip)
 {
     const locus_stretch s = locus_band_stretch(head->plan, band);
-    const locus_operand rows = {A + band->first * width, width, band->rows, width, table, panels};
+    int32_t from[BAND_ROWS], to[BAND_ROWS];
+    locus_operand rows = {
+        A + band->first * width, width, band->rows, width, table, panels, from, to};
     roll(head->plan->kernels, strip, locus_panel_start(s.low), band->rows);
-    locus_strip_extend(head, &rows, s.high, NULL, strip);
+    locus_strip ordered = *strip;
+    if (!head->unpacked) { /* the last row first, as find_row_reach has it */
+        find_row_reach(head->plan, &s, band, from, to);
+        rows.A += (band->rows - 1) * width;
+        rows.row = -width;
+        ordered.data += (band->rows - 1) * strip->width;
+        ordered.width = -strip->width;
+    }
+    locus_strip_extend(head, &rows, s.high, &ordered);
+    strip->end = ordered.end;
 }
 
 /* expanded[i][rows - 1 + j - i] = strip[i][entry(i, j)] */
@@ -223,7 +250,7 @@ void locus_strips_flush(const locus_head *head, int64_t rows, locus_strips *stri
 {
     for (int64_t first = 0; first < rows; first += BAND_ROWS) {
         locus_strip *strip = &strips->band[first / BAND_ROWS];
-        const locus_band band = {first, locus_least(BAND_ROWS, rows - first), 0, 0, 0};
+        const locus_band band = {first, locus_least(BAND_ROWS, rows - first), 0, 0, 0, 1};
         const int64_t end = locus_least(strip->end, head->plan->row_count);
         if (end > strip->first) flush(context, head, &band, strip, end - strip->first);
         strip->first = strip->end = 0;

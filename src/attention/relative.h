@@ -37,11 +37,12 @@ typedef struct locus_strips {
  * is the distance of its first pair. */
 typedef struct locus_band {
     int64_t first, rows, column, columns, delta_00;
+    int last; /* the tile is the last of its rows */
 } locus_band;
 locus_band locus_band_at(const locus_tile *tile, int64_t number); /* all columns */
 static inline locus_band locus_whole_band(const locus_tile *tile)
 {
-    return (locus_band){0, tile->rows, 0, tile->columns, tile->delta_00};
+    return (locus_band){0, tile->rows, 0, tile->columns, tile->delta_00, tile->last};
 }
 static inline int64_t locus_bands(const locus_tile *tile)
 {

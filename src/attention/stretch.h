@@ -43,22 +43,18 @@ static inline int64_t locus_vector_start(int64_t ascending)
     return down / LOCUS_LANES * LOCUS_LANES;
 }
 
-/* What is multiplied by the entries of a table. */
+/* What is multiplied by the entries of a table. Of row r, entries from[r] .. to[r] - 1 are met, both
+ * ascending with r. */
 typedef struct locus_operand {
     const float *A;
     int64_t row, rows, width;
     const locus_tensor *table;
     const float *panels; /* the packed table; NULL: packed here */
+    const int32_t *from, *to;
 } locus_operand;
 
-/* Of row j of A, entries from[j] .. to[j] - 1 are met, both ascending. */
-typedef struct locus_reach {
-    int32_t from[MOST_KEYS], to[MOST_KEYS];
-} locus_reach;
-
-/* Add columns to the strip until it holds entry `high`. `met`, unless NULL, counts entries from
- * number 0 on. */
+/* Add columns to the strip until it holds entry `high`, as far as rows meet them. */
 void locus_strip_extend(const locus_head *head, const locus_operand *operand, int64_t high,
-                        const locus_reach *met, locus_strip *strip);
+                        locus_strip *strip);
 
 #endif

@@ -9,6 +9,18 @@
 #include "core/random.h"
 #include "core/tensor.h"
 
+/* Returns 1 if causal and window let every pair of the tile through. */
+static int find_whole(const locus_call *call, locus_tile *tile)
+{
+    const int64_t rows = tile->rows;
+    const int32_t columns = (int32_t)tile->columns;
+    if (tile->delta_00 - (columns - 1) < call->least || tile->delta_00 + rows - 1 > call->most)
+        return 0;
+    memset(tile->from, 0, (size_t)rows * sizeof *tile->from);
+    for (int64_t i = 0; i < rows; i++) tile->to[i] = columns;
+    return 1;
+}
+
 /* Which columns causal and window let through, row by row. Returns the end of the last. */
 static int64_t find_columns(const locus_head *head, locus_tile *tile)
 {
@@ -61,8 +73,11 @@ int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key
     tile->key = key_tile * head->geometry->keys;
     tile->columns = locus_least(head->geometry->keys, head->plan->call.Tk - tile->key);
     tile->delta_00 = rows->position - tile->key;
+    tile->last = key_tile + 1 == rows->tile_to;
     tile->skips_reset = 0;
     tile->key_masked = 0;
+    tile->whole = find_whole(&head->plan->call, tile);
+    if (tile->whole && !locus_present(&head->in->key_mask)) return 1;
     int64_t end = find_columns(head, tile);
     if (end > 0 && locus_present(&head->in->key_mask)) {
         int64_t seen;

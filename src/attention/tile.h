@@ -43,7 +43,7 @@ typedef struct locus_worker {
     uint8_t *key_bad, *value_bad, *place_bad; /* [Tk] */
     /* of the query rows */
     float *content;              /* [rows][D] scale (turned q + u)                   */
-    float *position;             /* [rows][D] scale (q + w)                          */
+    float *position;             /* [rows][D] scale (q + w); `content` where they are alike */
     float *place;                /* [rows][D] scale pos_q                            */
     float *faded;                /* [rows][D] content times the tile's gain          */
     float *out;                  /* [rows][Dv]                                       */
@@ -106,6 +106,7 @@ typedef struct locus_tile {
     int64_t query, key; /* row numbers of row 0 and column 0 */
     int64_t delta_00;   /* distance of pair (0, 0)           */
     int whole;          /* causal and window let all pairs through           */
+    int last;           /* of the key tiles that its rows reach              */
     int key_masked;     /* key_mask hides some column                        */
     int skips_reset;    /* pairs whose position part was replaced count as not seen */
     int32_t from[MOST_ROWS], to[MOST_ROWS]; /* columns that causal and window let through */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The exponential of attention, and what the backward pass makes of a score. */
+/* The exponential and the logarithm of attention, and what the backward pass makes of a score. */
 
 /* e^x = 2^t, t = x log2 e, for x <= 0 (a few ulp above 0 will do): e^0 = 1 exactly, 0 below
  * the normal range, NaN for NaN and +inf. t = n + f, |f| <= 1/2; 2^f by a minimax polynomial
@@ -16,6 +16,23 @@ static inline vf v_exp(vf x)
     p = v_fma(p, f, v_set1(6.93146978e-1f));
     p = v_fma(p, f, v_set1(1.0f));
     return v_times_pow2(p, n);
+}
+
+/* ln x for normal x > 0 below infinity, NaN for NaN; ln 1 = 0 exactly. x = m 2^n, f = m - 1,
+ * ln (1 + f) = f - f^2 / 2 + f^3 P(f) with a minimax P (4e-8); ln 2 in two parts. */
+static inline vf v_log(vf x)
+{
+    vf n;
+    const vf f = v_sub(v_mantissa(x, &n), v_set1(1.0f)), square = v_mul(f, f);
+    vf p = v_set1(5.55972308e-2f);
+    p = v_fma(p, f, v_set1(-1.21141352e-1f));
+    p = v_fma(p, f, v_set1(1.49044409e-1f));
+    p = v_fma(p, f, v_set1(-1.67888179e-1f));
+    p = v_fma(p, f, v_set1(1.99823201e-1f));
+    p = v_fma(p, f, v_set1(-2.49963611e-1f));
+    p = v_fma(p, f, v_set1(3.33334714e-1f));
+    p = v_fma(v_mul(p, f), square, v_fma(v_set1(-0.5f), square, f));
+    return v_fma(n, v_set1(6.93145752e-1f), v_fma(n, v_set1(1.42860677e-6f), p));
 }
 
 /* A row that has seen nothing but -inf subtracts 0, so that -inf - (-inf) never arises. */

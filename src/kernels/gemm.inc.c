@@ -25,7 +25,7 @@ typedef struct finish {
     int64_t plus_row;
     const float *shift;
     float *greatest;
-    const float *top, *factor;
+    const float *top, *factor; /* top NULL: the sums times factor */
     const float *weight, *delta;
 } finish;
 
@@ -58,7 +58,10 @@ LOCUS_INLINE void finish_sums(float *C, vf *sum, int64_t c_row, finish f, const 
             if (f.shift != NULL) more = v_add(more, shift);
         }
         if (f.plus != NULL || f.shift != NULL) sum[v] = v_add(sum[v], more);
-        if (f.top != NULL) sum[v] = weight_again(sum[v], top, factor);
+        if (f.top != NULL)
+            sum[v] = weight_again(sum[v], top, factor);
+        else if (f.factor != NULL)
+            sum[v] = v_mul(sum[v], factor);
         if (f.weight != NULL)
             sum[v] = score_grad(load_some(f.weight + i * c_row + v * VL, tail), sum[v], delta);
         store_some(C + v * VL, sum[v], tail);
@@ -173,6 +176,14 @@ static LOCUS_GEMM(gemm)
         all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 0, none, NULL);
 }
 
+static LOCUS_GEMM_TIMES(gemm_times)
+{
+    const finish times = {.factor = factor};
+    const int64_t bands = rows / GEMM_ROWS;
+    fetch ahead_of[2] = {fetch_begin(ahead[0], bands), fetch_begin(ahead[1], bands)};
+    all_bands(C, c_row, A, a_row, 1, B, b_row, rows, inner, columns, 0, times, ahead_of);
+}
+
 /* A panel is the transpose of LOCUS_PANEL rows: [width][LOCUS_PANEL]. */
 LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f)
 {
@@ -245,19 +256,28 @@ static LOCUS_PRODUCT(product)
         product_sum_ways[added](t);
 }
 
-/* Blocks of VL x VL in registers; what is left over one by one. */
+/* VL columns of VL rows, or of the last `tail` rows, in registers. */
+LOCUS_INLINE void transpose_block(float *to, int64_t to_row, const float *rows, int64_t row_stride,
+                                  int64_t tail)
+{
+    vf block[VL];
+    for (int i = 0; i < VL; i++)
+        block[i] = tail == 0 || i < tail ? v_load(rows + i * row_stride) : v_set1(0.0f);
+    v_transpose(block);
+    for (int i = 0; i < VL; i++) store_some(to + i * to_row, block[i], tail);
+}
+
+/* The last columns, fewer than VL, one by one. */
 static LOCUS_TRANSPOSE(transpose)
 {
     for (int64_t r = 0; r < count; r += VL) {
         const int64_t some = count - r < VL ? count - r : VL;
         const float *from = rows + r * row_stride;
         int64_t c = 0;
-        for (; some == VL && c + VL <= width; c += VL) {
-            vf block[VL];
-            for (int i = 0; i < VL; i++) block[i] = v_load(from + i * row_stride + c);
-            v_transpose(block);
-            for (int i = 0; i < VL; i++) v_store(to + (c + i) * to_row + r, block[i]);
-        }
+        for (; some == VL && c + VL <= width; c += VL)
+            transpose_block(to + c * to_row + r, to_row, from + c, row_stride, 0);
+        for (; c + VL <= width; c += VL)
+            transpose_block(to + c * to_row + r, to_row, from + c, row_stride, some);
         for (; c < width; c++)
             for (int64_t i = 0; i < some; i++) to[c * to_row + r + i] = from[i * row_stride + c];
     }

@@ -109,6 +109,13 @@ typedef LOCUS_PAIR_DOTS((*locus_pair_dots_fn));
               int accumulate)
 typedef LOCUS_GEMM((*locus_gemm_fn));
 
+/* C[i][c] = factor[i] sum_j A[i][j] B[j][c], each sum as gemm makes it. `ahead` meanwhile. */
+#define LOCUS_GEMM_TIMES(name)                                                                     \
+    void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *B,              \
+              int64_t b_row, int64_t rows, int64_t inner, int64_t columns, const float *factor,    \
+              const locus_ahead ahead[2])
+typedef LOCUS_GEMM_TIMES((*locus_gemm_times_fn));
+
 /* What a linear map does to its finished sums. Infinities give the limits. */
 typedef enum locus_activation {
     LOCUS_IDENTITY,
@@ -167,6 +174,13 @@ typedef LOCUS_BAD_ROWS((*locus_bad_rows_fn));
     void name(float *S, int64_t stride, int64_t rows, int64_t columns, const float *greatest,      \
               float *top, float *sum, float *carry)
 typedef LOCUS_SOFTMAX_STEP((*locus_softmax_step_fn));
+
+/* What is left of the streaming softmax: lse[i] = top[i] + ln sum[i], factor[i] = 1 / sum[i]; of
+ * a row that saw nothing, sum 0 and top -inf, they are -inf and 0. A sum is 0, NaN, or at least
+ * about 1 and finite. */
+#define LOCUS_SOFTMAX_END(name)                                                                    \
+    void name(float *lse, float *factor, const float *top, const float *sum, int64_t rows)
+typedef LOCUS_SOFTMAX_END((*locus_softmax_end_fn));
 
 /* y[i] = sum_c X[i][c] Y[i][c] for i < rows, c < width, each sum in the order in which
  * `product` would make it. */
@@ -287,9 +301,11 @@ typedef struct locus_kernels {
     locus_pair_dots_fn pair_dots;
     locus_row_dots_fn row_dots;
     locus_gemm_fn gemm;
+    locus_gemm_times_fn gemm_times;
     locus_linear_fn linear;
     locus_bad_rows_fn bad_rows;
     locus_softmax_step_fn softmax_step;
+    locus_softmax_end_fn softmax_end;
     locus_softmax_again_fn softmax_again;
     locus_softmax_grad_fn softmax_grad;
     locus_drop_fn drop;

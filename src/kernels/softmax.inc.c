@@ -66,6 +66,23 @@ static LOCUS_SOFTMAX_STEP(softmax_step)
         sum[i] = sum[i] * carry[i] + exponentiate(S + i * stride, padded, top[i]);
 }
 
+/* Rows without a sum have top = -inf, so 0 will do for their logarithm. */
+LOCUS_INLINE void end_rows(float *lse, float *factor, const float *top, const float *sum,
+                           int64_t tail)
+{
+    const vf total = load_some(sum, tail), zero = v_set1(0.0f);
+    const vf logarithm = v_unless_equal(total, zero, v_log(total));
+    store_some(lse, v_add(load_some(top, tail), logarithm), tail);
+    store_some(factor, v_unless_equal(total, zero, v_div(v_set1(1.0f), total)), tail);
+}
+
+static LOCUS_SOFTMAX_END(softmax_end)
+{
+    int64_t i = 0;
+    for (; i + VL <= rows; i += VL) end_rows(lse + i, factor + i, top + i, sum + i, 0);
+    if (i < rows) end_rows(lse + i, factor + i, top + i, sum + i, rows - i);
+}
+
 static LOCUS_SOFTMAX_AGAIN(softmax_again)
 {
     for (int64_t i = 0; i < rows; i++) {

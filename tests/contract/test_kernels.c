@@ -81,6 +81,24 @@ static void test_gemm_chain(const locus_kernels *k)
         }
 }
 
+/* gemm_times is gemm times the factor of the row, bit by bit, and writes nothing else. */
+static void test_gemm_times(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/gemm/times", k->isa)) return;
+    static float plain[ROOM];
+    for (int64_t rows = 0; rows <= 20; rows++) {
+        const int64_t inner = 3 * rows, columns = 5 + 4 * rows, row = columns + 3;
+        const locus_ahead ahead[2] = {{B, 5, 20, rows}, {A, 7, 33, 2 * rows}};
+        memcpy(plain, before, sizeof plain);
+        memcpy(C, before, sizeof C);
+        k->gemm(plain, row, A, inner + 2, 1, B, row, rows, inner, columns, 0);
+        k->gemm_times(C, row, A, inner + 2, B, row, rows, inner, columns, A + 100, ahead);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t c = 0; c < columns; c++) plain[i * row + c] *= A[100 + i];
+        CHECK(!memcmp(C, plain, sizeof C), "%dx%dx%d", (int)rows, (int)inner, (int)columns);
+    }
+}
+
 /* ---- transposition ---- */
 
 static void check_transpose(const locus_kernels *k, int64_t count, int64_t width)
@@ -502,6 +520,39 @@ static void test_exp(const locus_kernels *k)
     }
 }
 
+/* lse = top + ln sum within 2 ulp of its parts; factor = 1 / sum. */
+static void test_softmax_end(const locus_kernels *k)
+{
+    float top[KEYS], sum[KEYS], lse[KEYS + 1], factor[KEYS + 1];
+    if (check_begin("kernels/%s/softmax/end", k->isa))
+        for (int block = 0; block < (check_sample() ? 20 : 500); block++) {
+            const int rows = block % (KEYS + 1);
+            for (int i = 0; i < KEYS; i++) {
+                const double u = test_uniform((uint64_t)block + 77, (uint64_t)i);
+                top[i] = block % 2 ? A[i] * 20.0f : 0.0f;
+                sum[i] = (float)exp(block % 3 ? 22.0 * u : 1e-3 * u);
+            }
+            lse[rows] = factor[rows] = 7.0f;
+            k->softmax_end(lse, factor, top, sum, rows);
+            for (int i = 0; i < rows; i++) {
+                const double ln = log((double)sum[i]), want = (double)top[i] + ln;
+                CHECK(fabs((double)lse[i] - want) <=
+                          FLT_EPSILON * (0.5 * fabs(want) + 2.0 * fabs(ln)),
+                      "%g + ln %.9g: %.9g, expected %.9g", (double)top[i], (double)sum[i],
+                      (double)lse[i], want);
+                CHECK(factor[i] == 1.0f / sum[i], "1 / %.9g", (double)sum[i]);
+            }
+            CHECK(lse[rows] == 7.0f && factor[rows] == 7.0f, "%d rows: wrote outside", rows);
+        }
+    if (check_begin("kernels/%s/softmax/end-special", k->isa)) {
+        const float tops[3] = {-INFINITY, 2.5f, 1.0f}, totals[3] = {0.0f, 1.0f, NAN};
+        k->softmax_end(lse, factor, tops, totals, 3);
+        CHECK(lse[0] == -INFINITY && factor[0] == 0.0f, "an empty row: %g", (double)lse[0]);
+        CHECK(lse[1] == 2.5f && factor[1] == 1.0f, "one key: %.9g", (double)lse[1]);
+        CHECK(isnan(lse[2]) && isnan(factor[2]), "NaN: %g", (double)lse[2]);
+    }
+}
+
 /* The streaming softmax in any cut equals the softmax of the whole row. */
 static void test_streaming(const locus_kernels *k)
 {
@@ -817,6 +868,7 @@ int main(int argc, char **argv)
         }
         test_gemm(k);
         test_gemm_chain(k);
+        test_gemm_times(k);
         test_transpose(k);
         test_product(k);
         test_linear(k);
@@ -824,6 +876,7 @@ int main(int argc, char **argv)
         test_activations(k);
         test_bad_rows(k);
         test_exp(k);
+        test_softmax_end(k);
         test_streaming(k);
         test_softmax_special(k);
         test_softmax_grad(k);

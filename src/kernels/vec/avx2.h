@@ -73,6 +73,16 @@ static inline vf v_times_pow2(vf p, vf n)
     return v_mul(p, _mm256_castsi256_ps(_mm256_slli_epi32(bits, 23)));
 }
 
+/* x = m 2^n, 3/4 <= m < 3/2, for normal x > 0; m is NaN for NaN. */
+static inline vf v_mantissa(vf x, vf *n)
+{
+    const __m256i bits = _mm256_castps_si256(x), low = _mm256_set1_epi32(0x3F400000);
+    const __m256i power = _mm256_srai_epi32(_mm256_sub_epi32(bits, low), 23);
+    const __m256i m = _mm256_sub_epi32(bits, _mm256_slli_epi32(power, 23));
+    *n = _mm256_cvtepi32_ps(power);
+    return v_fma(x, v_set1(0.0f), _mm256_castsi256_ps(m));
+}
+
 static inline float v_sum(vf a)
 {
     const __m128 half = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));

@@ -62,6 +62,14 @@ static inline vf v_split(vf t, vf *n)
 /* p 2^n; 0 for n = -inf. */
 static inline vf v_times_pow2(vf p, vf n) { return _mm512_scalef_ps(p, n); }
 
+/* x = m 2^n, 3/4 <= m < 3/2, for normal x > 0; m is NaN for NaN. */
+static inline vf v_mantissa(vf x, vf *n)
+{
+    const vf m = _mm512_getmant_ps(x, _MM_MANT_NORM_p75_1p5, _MM_MANT_SIGN_src);
+    *n = v_sub(_mm512_getexp_ps(x), _mm512_getexp_ps(m));
+    return m;
+}
+
 static inline float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
 static inline float v_greatest(vf a) { return _mm512_reduce_max_ps(a); }
 

@@ -77,6 +77,15 @@ static inline vf v_times_pow2(vf p, vf n)
     return v_mul(p, (vf)(bits << 23));
 }
 
+/* x = m 2^n, 3/4 <= m < 3/2, for normal x > 0; m is NaN for NaN. */
+static inline vf v_mantissa(vf x, vf *n)
+{
+    const vi power = ((vi)x - 0x3F400000) >> 23;
+    const vi m = (vi)x - (vi)((vu)power << 23);
+    *n = (vf){(float)power[0], (float)power[1], (float)power[2], (float)power[3]};
+    return v_add(v_mul(x, v_set1(0.0f)), (vf)m);
+}
+
 static inline float v_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
 static inline float v_greatest(vf a)
 {
