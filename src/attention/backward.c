@@ -8,114 +8,6 @@
 #include "core/parallel.h"
 #include "core/tensor.h"
 
-int locus_heads_own_keys(const locus_plan *plan, int accumulate)
-{
-    return plan->call.H == plan->call.Hk && (plan->turn_key == NULL || !accumulate);
-}
-
-locus_unit locus_unit_at(const locus_plan *plan, int64_t index, int accumulate)
-{
-    const int64_t splits = plan->backward_splits, H = plan->call.H;
-    const int64_t split = index % splits, bh = index / splits;
-    const int64_t tiles = locus_ceil_div(plan->call.Tq, plan->backward.rows);
-    const locus_unit unit = {
-        .index = index,
-        .b = bh / H,
-        .h = bh % H,
-        .kv = bh % H / (H / plan->call.Hk),
-        .tile_from = split * tiles / splits,
-        .tile_to = (split + 1) * tiles / splits,
-        .owns_keys = split == 0 && locus_heads_own_keys(plan, accumulate),
-        .owns_tables = split == 0 && bh < H,
-    };
-    return unit;
-}
-
-static int by_head(const locus_tensor *table) { return table != NULL && table->rank == 3; }
-
-/* What a unit that owns tables adds to directly: each head has rows of its own. Of pos_q and
- * pos_k, if no row of the call lies outside. */
-static locus_wanted owned_tables(const locus_plan *plan)
-{
-    const locus_tensors *s = &plan->shapes;
-    const locus_call *c = &plan->call;
-    return (locus_wanted){
-        .key_table = by_head(locus_key_table(plan, s)),
-        .query_table = by_head(locus_query_table(plan, s)),
-        .value_table = by_head(locus_value_table(plan, s)),
-        .pos_q = locus_present(&s->pos_q) && c->query_offset >= 0 &&
-                 c->query_offset + c->Tq <= s->pos_q.shape[1],
-        .pos_k = locus_present(&s->pos_k) && c->Tk <= s->pos_k.shape[1],
-    };
-}
-
-int locus_owned_by_heads(const locus_backward_call *call, const locus_tensor *t)
-{
-    const locus_plan *plan = call->plan;
-    const locus_tensors *g = call->grad;
-    const locus_wanted *owned = &call->owned;
-    if (!locus_present(t)) return 0;
-    return (t == locus_key_table(plan, g) && owned->key_table) ||
-           (t == locus_query_table(plan, g) && owned->query_table) ||
-           (t == locus_value_table(plan, g) && owned->value_table) ||
-           (t == &g->pos_q && owned->pos_q) || (t == &g->pos_k && owned->pos_k);
-}
-
-static void leave_out(const locus_wanted *owned, locus_wanted *wanted)
-{
-    wanted->key_table &= !owned->key_table;
-    wanted->query_table &= !owned->query_table;
-    wanted->value_table &= !owned->value_table;
-    wanted->pos_q &= !owned->pos_q;
-    wanted->pos_k &= !owned->pos_k;
-}
-
-/* The first unit that adds to rows which nobody else shares owns them: it needs no partial
- * ones. The others are folded after it, in order. */
-locus_wanted locus_unit_wanted(const locus_backward_call *call, const locus_unit *unit)
-{
-    locus_wanted wanted = call->wanted;
-    if (unit->owns_keys) wanted.k = wanted.v = 0;
-    if (unit->owns_tables) leave_out(&call->owned, &wanted);
-    return wanted;
-}
-
-size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char *base,
-                        locus_slot *slot)
-{
-    const locus_call *c = &plan->call;
-    const int same_table = c->scheme->key_table == c->scheme->query_table;
-    locus_arena arena = {base, 0};
-#define TAKE(field, condition, count)                                                              \
-    do {                                                                                           \
-        float *room_ = locus_take_floats(&arena, (condition) ? (count) : 0);                       \
-        slot->field = (condition) ? room_ : NULL;                                                  \
-    } while (0)
-#define TAKE_ROWS(field, condition, count, width)                                                  \
-    do {                                                                                           \
-        TAKE(field, condition, (count) * (width));                                                 \
-        slot->field##_row = (width);                                                               \
-    } while (0)
-    TAKE_ROWS(k, wanted->k, c->Tk, c->D);
-    TAKE_ROWS(v, wanted->v, c->Tk, c->Dv);
-    slot->keys_bytes = arena.used;
-    TAKE_ROWS(key_table, wanted->key_table, plan->row_count, c->D);
-    TAKE_ROWS(query_table, wanted->query_table && !same_table, plan->row_count, c->D);
-    TAKE_ROWS(value_table, wanted->value_table, plan->row_count, c->Dv);
-    TAKE(u, wanted->u, c->D);
-    TAKE(w, wanted->w, c->D);
-    TAKE_ROWS(pos_q, wanted->pos_q, c->Tq, c->D);
-    TAKE_ROWS(pos_k, wanted->pos_k, c->Tk, c->D);
-#undef TAKE_ROWS
-#undef TAKE
-    if (same_table && wanted->query_table) slot->query_table = slot->key_table;
-    double *bias = locus_take(&arena, wanted->bias ? plan->span : 0, sizeof *bias);
-    double *cls = locus_take(&arena, wanted->cls ? 2 : 0, sizeof *cls);
-    slot->bias = wanted->bias ? bias : NULL;
-    slot->cls = wanted->cls ? cls : NULL;
-    return arena.used;
-}
-
 /* ---- workspace ---- */
 
 /* One query tile of a group, with the worker shifted to its rows. */
@@ -214,8 +106,8 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
     call->worker_bytes = measure.used;
     call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
     if (locus_heads_own_keys(plan, 1) && plan->backward_splits == 1) all.k = all.v = 0;
-    call->owned = owned_tables(plan);
-    if (c->B == 1 && plan->backward_splits == 1) leave_out(&call->owned, &all);
+    call->owned = locus_owned_tables(plan);
+    if (c->B == 1 && plan->backward_splits == 1) locus_leave_out(&call->owned, &all);
     call->slot_bytes = locus_slot_carve(plan, &all, NULL, &slot);
     call->slots = locus_take(&arena, slot_count(plan, call->slot_bytes), call->slot_bytes);
     return arena.used;
@@ -367,57 +259,6 @@ static void turn_keys_back(const locus_plan *plan, const locus_slot *slot)
                     plan->call.Tk);
 }
 
-/* The unit's rows of dk and dv in place of partial ones. */
-static void own_keys(const locus_backward_call *call, const locus_unit *unit, locus_slot *slot)
-{
-    const locus_tensors *g = call->grad;
-    slot->k = call->wanted.k ? locus_f32(&g->k, unit->b, unit->kv, 0) : NULL;
-    slot->v = call->wanted.v ? locus_f32(&g->v, unit->b, unit->kv, 0) : NULL;
-    slot->k_row = g->k.stride[2];
-    slot->v_row = g->v.stride[2];
-}
-
-/* The head's rows of a [H,T,D] gradient; they start from 0 here, where they are needed next. */
-static void begin_owned(const locus_backward_call *call, const locus_tensor *t, int64_t h)
-{
-    for (int64_t r = 0; !call->accumulate && r < t->shape[1]; r++)
-        memset(locus_f32(t, h, r, 0), 0, (size_t)t->shape[2] * sizeof(float));
-}
-
-/* And so of what it owns else. */
-static void own_tables(const locus_backward_call *call, const locus_unit *unit, locus_slot *slot)
-{
-    const locus_plan *plan = call->plan;
-    const locus_tensors *g = call->grad;
-    const locus_wanted *wanted = &call->wanted, *owned = &call->owned;
-    const int64_t h = unit->h;
-    const locus_tensor *key_table = locus_key_table(plan, g);
-    const locus_tensor *query_table = locus_query_table(plan, g);
-    const locus_tensor *value_table = locus_value_table(plan, g);
-    if (wanted->key_table && owned->key_table) {
-        begin_owned(call, key_table, h);
-        slot->key_table = locus_table_entries(plan, key_table, h, &slot->key_table_row);
-    }
-    if (wanted->query_table && owned->query_table) {
-        if (query_table != key_table) begin_owned(call, query_table, h);
-        slot->query_table = locus_table_entries(plan, query_table, h, &slot->query_table_row);
-    }
-    if (wanted->value_table && owned->value_table) {
-        begin_owned(call, value_table, h);
-        slot->value_table = locus_table_entries(plan, value_table, h, &slot->value_table_row);
-    }
-    if (wanted->pos_q && owned->pos_q) {
-        begin_owned(call, &g->pos_q, h);
-        slot->pos_q = locus_f32(&g->pos_q, h, plan->call.query_offset, 0);
-        slot->pos_q_row = g->pos_q.stride[1];
-    }
-    if (wanted->pos_k && owned->pos_k) {
-        begin_owned(call, &g->pos_k, h);
-        slot->pos_k = locus_f32(&g->pos_k, h, 0, 0);
-        slot->pos_k_row = g->pos_k.stride[1];
-    }
-}
-
 /* Nothing is hidden, and no row of the unit has hidden itself: see begin_tile. */
 static int all_seen(const locus_backward_call *call, const locus_unit *unit)
 {
@@ -444,8 +285,8 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
     const locus_wanted partial = locus_unit_wanted(call, &unit);
     const size_t bytes = locus_slot_carve(plan, &partial, base, &slot);
     memset(base + slot.keys_bytes, 0, bytes - slot.keys_bytes);
-    if (unit.owns_keys) own_keys(call, &unit, &slot);
-    if (unit.owns_tables) own_tables(call, &unit, &slot);
+    if (unit.owns_keys) locus_own_keys(call, &unit, &slot);
+    if (unit.owns_tables) locus_own_tables(call, &unit, &slot);
     locus_head_pack(&head, 0, plan->call.Tk, 1);
     locus_keys_begin(&head, unit.owns_keys && call->accumulate);
     const int64_t count = plan->backward.group;

@@ -77,6 +77,15 @@ int locus_heads_own_keys(const locus_plan *plan, int accumulate);
 /* 1: the first unit of each head owns its rows of this gradient (see owns_tables). */
 int locus_owned_by_heads(const locus_backward_call *call, const locus_tensor *gradient);
 
+/* What a unit that owns tables adds to directly: each head has rows of its own. Of pos_q and
+ * pos_k, if no row of the call lies outside. */
+locus_wanted locus_owned_tables(const locus_plan *plan);
+void locus_leave_out(const locus_wanted *owned, locus_wanted *wanted);
+
+/* The unit's own rows of dk and dv, and of what it owns else, in place of partial ones. */
+void locus_own_keys(const locus_backward_call *call, const locus_unit *unit, locus_slot *slot);
+void locus_own_tables(const locus_backward_call *call, const locus_unit *unit, locus_slot *slot);
+
 /* What a unit leaves in its slot. */
 locus_wanted locus_unit_wanted(const locus_backward_call *call, const locus_unit *unit);
 
