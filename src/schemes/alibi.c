@@ -17,11 +17,22 @@ double locus_alibi_slope(int64_t head, int64_t heads)
     return exp2(-8.0 * (double)(2 * (head - power) + 1) / (double)(2 * power));
 }
 
+static double slope_of(const locus_call *call, const locus_tensors *in, int64_t head)
+{
+    return locus_present(&in->slopes) ? locus_get(&in->slopes, head, 0, 0, 0)
+                                      : locus_alibi_slope(head, call->H);
+}
+
 static double bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta)
 {
-    const double slope = locus_present(&in->slopes) ? locus_get(&in->slopes, head, 0, 0, 0)
-                                                    : locus_alibi_slope(head, call->H);
-    return -slope * fabs((double)delta);
+    return -slope_of(call, in, head) * fabs((double)delta);
+}
+
+static void bias_run(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta,
+                     int64_t count, float *values)
+{
+    const double slope = slope_of(call, in, head);
+    for (int64_t i = 0; i < count; i++) values[i] = (float)(-slope * fabs((double)(delta - i)));
 }
 
 static void bias_grad(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta,
@@ -61,6 +72,7 @@ const locus_scheme locus_scheme_alibi = {
         },
     .default_scale = locus_scale_plain,
     .bias = bias,
+    .bias_run = bias_run,
     .bias_grad = bias_grad,
     LOCUS_NO_TABLES,
 };
