@@ -62,8 +62,8 @@ void locus_strip_products(const locus_head *head, const locus_band *band, const 
                           const locus_tensor *table, const float *panels, int64_t width,
                           locus_strip *strip);
 
-/* What the epilogue of a product adds to pair (i, j): data[i * row + j] + shift[i], either of
- * which may be NULL. */
+/* What the epilogue of a product adds to pair (i, j): data[i * row + j] + shift[i], where
+ * data, and beside data shift, may be NULL. */
 typedef struct locus_slice {
     const float *data;
     int64_t row;

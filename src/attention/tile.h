@@ -54,6 +54,7 @@ typedef struct locus_worker {
     float *score, *grad, *dropped; /* [rows][keys]                                   */
     float *places;    /* [rows][keys] the position part of TUPE; [band][keys] of other tables */
     float *expanded;  /* [band][distances] a strip by distance, see relative.h                */
+    float *zeros;     /* [keys]                                                               */
     float *shift;     /* [band] where all of a strip is one entry                             */
     float *bias;      /* [window] additive values, few rows only                              */
     float *strips[4]; /* see relative.h: reads and folds of two tables       */

@@ -52,12 +52,10 @@ LOCUS_INLINE void finish_sums(float *C, vf *sum, int64_t c_row, finish f, const 
     float *most = f.greatest != NULL ? f.greatest + i * LOCUS_LANES : NULL;
     vf greatest = most != NULL && tail == 0 ? v_load(most) : v_set1(0.0f);
     for (int v = 0; v < vectors; v++) {
-        vf more = shift;
         if (f.plus != NULL) {
-            more = load_some(f.plus + i * f.plus_row + v * VL, tail);
-            if (f.shift != NULL) more = v_add(more, shift);
+            const vf plus = load_some(f.plus + i * f.plus_row + v * VL, tail);
+            sum[v] = v_add(sum[v], f.shift != NULL ? v_add(plus, shift) : plus);
         }
-        if (f.plus != NULL || f.shift != NULL) sum[v] = v_add(sum[v], more);
         if (f.top != NULL)
             sum[v] = weight_again(sum[v], top, factor);
         else if (f.factor != NULL)
@@ -104,9 +102,6 @@ LOCUS_INLINE void row_band(float *C, int64_t c_row, const float *A, int64_t a_ro
     tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner,                            \
                  start != NULL ? start + c : NULL, finish_at(f, 0, c, c_row), tail, rows, vectors)
     for (; c + GEMM_VECTORS * VL <= columns; c += GEMM_VECTORS * VL) TILE(0, GEMM_VECTORS);
-#if GEMM_VECTORS > 2
-    for (; c + 2 * VL <= columns; c += 2 * VL) TILE(0, 2);
-#endif
     for (; c + VL <= columns; c += VL) TILE(0, 1);
     if (c < columns) TILE(columns - c, 1);
 #undef TILE
@@ -228,9 +223,8 @@ LOCUS_INLINE void wanted_products(const locus_product_tile *t)
 #define PRODUCT_WAYS(name, ...)                                                                    \
     PRODUCT_WAY(name, __VA_ARGS__)                                                                 \
     PRODUCT_WAY(name##_plus, PLUS, __VA_ARGS__)                                                    \
-    PRODUCT_WAY(name##_shift, SHIFT, __VA_ARGS__)                                                  \
     PRODUCT_WAY(name##_both, PLUS, SHIFT, __VA_ARGS__)                                             \
-    static const locus_product_fn name##_ways[4] = {name, name##_plus, name##_shift, name##_both};
+    static const locus_product_fn name##_ways[3] = {name, name##_plus, name##_both};
 PRODUCT_WAYS(product_sum, .greatest = NULL)
 PRODUCT_WAYS(product_greatest, .greatest = t->greatest)
 PRODUCT_WAYS(product_weight, .top = t->top, .factor = t->factor)
@@ -243,7 +237,7 @@ static LOCUS_NOINLINE LOCUS_PRODUCT(product_wanted) { wanted_products(t); }
 
 static LOCUS_PRODUCT(product)
 {
-    const int added = (t->plus != NULL) + 2 * (t->shift != NULL);
+    const int added = (t->plus != NULL) + (t->shift != NULL);
     if (t->greatest != NULL)
         product_greatest_ways[added](t);
     else if (t->top != NULL)
