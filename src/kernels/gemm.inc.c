@@ -127,11 +127,12 @@ LOCUS_INLINE void fetch_some(fetch *f)
 }
 
 /* Of the rows that are left, how many make the next band: one or two alone would wait for their
- * own sums, so they share with the band before. */
+ * own sums, so they share with the band before. Four sizes: each is compiled for every way of a
+ * product. */
 LOCUS_INLINE int64_t band_rows(int64_t left)
 {
     if (left > GEMM_ROWS + 2 || left == GEMM_ROWS) return GEMM_ROWS;
-    return left > GEMM_ROWS ? 4 : left;
+    return left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
 LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_row,
@@ -151,10 +152,8 @@ LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_r
         switch (count) {
         case 1: BAND(1); break;
         case 2: BAND(2); break;
-        case 3: BAND(3); break;
         case 4: BAND(4); break;
 #if GEMM_ROWS > 4
-        case 5: BAND(5); break;
         default: BAND(GEMM_ROWS); break;
 #endif
         }
