@@ -77,31 +77,19 @@ static locus_product grad_product(const locus_linear *f, const locus_row_batch *
                : new_product(f, to, columns, from, inner, NULL, LEFT_ROWS, 16 * LOCUS_PANEL);
 }
 
-/* Rows with gaps between batches are gathered here, not by the kernel. A panel of t. */
-static void gathered_panel(const locus_product *p, locus_linear_tile *t, int64_t column,
-                           float *block)
-{
-    const float *a = t->a;
-    t->b = block;
-    t->b_row = LOCUS_PANEL;
-    for (int64_t done = 0; done < p->inner; done += t->inner) {
-        t->inner = least(LOCUS_INNER_BLOCK, p->inner - done);
-        copy_rows(block, LOCUS_PANEL, p->right, p->first + done, t->inner, column, t->columns);
-        t->a = a + done * t->a_column;
-        t->resume = p->add || done > 0;
-        p->f->kernels->linear(t);
-    }
-    t->a = a;
-}
-
+/* Rows with gaps between batches are gathered here, not by the kernel: a product has CHUNK of them
+ * at most, which fit a block. */
 static void gathered_tile(const locus_product *p, const locus_linear_tile *all, int64_t column,
                           float *block)
 {
     locus_linear_tile t = *all;
+    t.b = block;
+    t.b_row = LOCUS_PANEL;
     for (int64_t c = 0; c < all->columns; c += LOCUS_PANEL) {
         t.c = all->c + c;
         t.columns = least(LOCUS_PANEL, all->columns - c);
-        gathered_panel(p, &t, column + c, block);
+        copy_rows(block, LOCUS_PANEL, p->right, p->first, p->inner, column + c, t.columns);
+        p->f->kernels->linear(&t);
     }
 }
 
