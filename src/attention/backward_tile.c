@@ -207,9 +207,10 @@ static void flush_keys(void *context, const locus_head *head, const locus_band *
     const int64_t D = head->plan->call.D;
     const locus_block entries =
         locus_entries(head, locus_key_table(head->plan, head->in), w->key_table_bad);
+    const locus_weights weights = locus_strip_weights(strip);
     if (pass->call->wanted.q || pass->call->wanted.w)
-        locus_add_entries(head, &entries, strip, band->rows, count, w->dposition + band->first * D,
-                          D, D);
+        locus_add_entries(head, &entries, &weights, band->rows, count,
+                          w->dposition + band->first * D, D, D);
     if (pass->slot->key_table == NULL) return;
     const locus_block position =
         locus_block_of(w->position, D, pass->rows, D, w->position_bad, w->clean[1]);

@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A table that meets the keys: DeBERTa's position to content, relative_key_query's second term.
- * Key j of a tile meets one entry with every row, a stretch of `rows` entries at most, which
- * moves upwards with j:
+ * Entry e of a tile meets every key at one distance or a few, a stretch of `rows` keys or so, which
+ * moves upwards with e:
  *
- *        entries →   low ................ high
- *     key 0          [ met ............ ]
- *     key 1            [ met ............ ]       the products, folds and sums of the rest
- *     ...                                         are left out
+ *        keys →      0 ................ columns - 1
+ *     entry low      [ met ]
+ *     entry low + 1  [ met ... ]
+ *     ...               [ met ............ ]       the products, folds and sums of the rest
+ *     entry high                     [ met ]       are left out
  *
- * They lie by keys and are transposed on their way to the scores, and back. */
+ * They lie by entries, so that the packed keys serve here too; a row of the tile meets a diagonal
+ * of them, see kernels/columns.inc.c. */
 
 #include <string.h>
 
@@ -16,12 +18,24 @@
 #include "attention/stretch.h"
 #include "core/tensor.h"
 
-enum { SOME = 6 }; /* rows of a register tile: of so many what one of them meets is computed */
+enum {
+    SOME = 6, /* rows of a register tile: of so many what one of them meets is computed */
+    MOST_ENTRIES = MOST_ROWS + MOST_KEYS
+};
+_Static_assert(SOME == LOCUS_FOLD_MARGIN + 1, "what some read is written");
 
-static locus_strip key_strip(const locus_head *head, float *data)
+int64_t locus_key_strip_floats(const locus_plan *plan, const locus_geometry *g)
 {
-    const locus_geometry *g = head->geometry;
-    return (locus_strip){data, locus_strip_width(head->plan, g->rows, g->keys), 0, 0};
+    const int64_t met = plan->table_steps ? g->rows + g->keys : plan->row_count;
+    return (locus_least(met, plan->row_count) + 2 * LOCUS_FOLD_SLACK) * g->stride;
+}
+
+/* Behind the slack that fold_columns may write. */
+static locus_strip key_strip(const locus_head *head, const locus_stretch *s)
+{
+    const int64_t row = head->geometry->stride;
+    return (locus_strip){head->worker->key_strip + LOCUS_FOLD_SLACK * row, row, s->low,
+                         s->high + 1};
 }
 
 /* Key j meets entries first + from[j] .. first + to[j] - 1. */
@@ -29,36 +43,58 @@ typedef struct reach {
     int32_t from[MOST_KEYS], to[MOST_KEYS];
 } reach;
 
-static locus_stretch find_met(const locus_plan *plan, const locus_tile *tile, int64_t first,
-                              reach *met)
+static void find_met(const locus_tile *tile, const locus_stretch *s, reach *met)
 {
-    const locus_stretch s = locus_stretch_of(plan, tile->delta_00, tile->rows, tile->columns);
     for (int64_t j = 0; j < tile->columns; j++) {
-        met->from[j] = (int32_t)(s.origin[j - (tile->rows - 1)] - first);
-        met->to[j] = (int32_t)(s.origin[j] - first + 1);
+        met->from[j] = (int32_t)(s->origin[j - (tile->rows - 1)] - s->low);
+        met->to[j] = (int32_t)(s->origin[j] - s->low + 1);
     }
-    return s;
 }
 
 /* ---- scores ---- */
 
+/* Of `count` entries from low + first on, the keys from[e] .. to[e] - 1 meet entry e. */
+static void find_keys(const locus_tile *tile, const locus_stretch *s, int64_t first, int64_t count,
+                      int32_t *from, int32_t *to)
+{
+    const int64_t columns = tile->columns, low = s->low + first;
+    int64_t y = 1 - tile->rows; /* j - i */
+    for (int64_t e = 0; e < count; e++) {
+        while (y < columns && s->origin[y] < low + e) y++;
+        from[e] = (int32_t)locus_most(y, 0);
+        int64_t last = y;
+        while (last + 1 < columns && s->origin[last + 1] <= low + e) last++;
+        to[e] = (int32_t)locus_least(last + tile->rows, columns);
+        y = last;
+    }
+}
+
 locus_strip locus_products_by_keys(const locus_head *head, const locus_tile *tile,
                                    const locus_tensor *table)
 {
-    const locus_tensor *k = &head->in->k;
-    reach met;
-    const locus_stretch s = find_met(head->plan, tile, 0, &met);
-    const locus_operand keys = {locus_f32(k, head->b, head->kv, tile->key),
-                                k->stride[2],
-                                tile->columns,
-                                head->plan->call.D,
-                                table,
-                                head->worker->query_table_panels,
-                                met.from,
-                                met.to};
-    locus_strip strip = key_strip(head, head->worker->key_strip);
-    strip.first = strip.end = locus_panel_start(s.low);
-    locus_strip_extend(head, &keys, s.high, &strip);
+    const locus_plan *plan = head->plan;
+    const int64_t D = plan->call.D;
+    const locus_stretch s = locus_stretch_of(plan, tile->delta_00, tile->rows, tile->columns);
+    const locus_strip strip = key_strip(head, &s);
+    int64_t stride;
+    const float *entries = locus_table_entries(plan, table, head->h, &stride) + s.low * stride;
+    for (int64_t e = 0; e < strip.end - strip.first; e += MOST_ENTRIES) {
+        const int64_t count = locus_least(MOST_ENTRIES, strip.end - strip.first - e);
+        int32_t from[MOST_ENTRIES], to[MOST_ENTRIES];
+        find_keys(tile, &s, e, count, from, to);
+        const locus_product_tile product = {.c = strip.data + e * strip.width,
+                                            .c_row = strip.width,
+                                            .a = entries + e * stride,
+                                            .a_row = stride,
+                                            .panels = head->worker->key_panels +
+                                                      locus_panel_at(tile->key, D),
+                                            .rows = count,
+                                            .inner = D,
+                                            .columns = tile->columns,
+                                            .from = from,
+                                            .to = to};
+        plan->kernels->product(&product);
+    }
     return strip;
 }
 
@@ -67,104 +103,67 @@ locus_slice locus_slice_by_keys(const locus_head *head, const locus_band *block,
 {
     const locus_plan *plan = head->plan;
     const locus_stretch s = locus_band_stretch(plan, block);
-    const locus_slice slice = {head->worker->places, head->geometry->stride, NULL};
-    const locus_column_table table = {strip->data + block->column * strip->width, strip->width,
+    const locus_column_table table = {strip->data + block->column, strip->width,
                                       (int32_t)strip->first, s.origin, (float)plan->call.scale};
     float *to = head->worker->places;
     if (locus_is_far(plan, block)) {
-        for (int64_t j = 0; j < block->columns; j++)
-            to[j] = table.factor * table.data[j * table.row + (s.low - strip->first)];
+        plan->kernels->scale(to, table.data + (s.low - strip->first) * table.row, table.factor,
+                             block->columns);
         return (locus_slice){to, 0, plus.shift};
     }
-    if (plan->table_steps) {
-        plan->kernels->read_columns(to, slice.row, &table, plus.data, plus.row, block->rows,
-                                    block->columns);
-        return slice;
-    }
-    for (int64_t i = 0; i < block->rows; i++)
-        for (int64_t j = 0; j < block->columns; j++)
-            to[i * slice.row + j] =
-                table.factor * table.data[j * table.row + s.origin[j - i] - table.first] +
-                (plus.data != NULL ? plus.data[i * plus.row + j] : 0.0f);
+    const locus_slice slice = {to, head->geometry->stride, NULL};
+    plan->kernels->read_columns(to, slice.row, &table, plus.data, plus.row, block->rows,
+                                block->columns);
     return slice;
 }
 
 /* ---- gradients ---- */
 
-/* Keys as rows, LOCUS_LANES of them at a time, and queries backwards, so that entries ascend:
- * flipped[k][r] = T[rows - 1 - r][j + k]. */
-static void fold_flipped(const locus_head *head, const locus_tile *tile, const float *T,
-                         const locus_strip *strip)
+static void fold_one_by_one(const locus_tile *tile, const float *T, int64_t t_row,
+                            const locus_column_table *table, int64_t entries)
 {
-    const locus_plan *plan = head->plan;
-    const int64_t stride = head->geometry->stride, last = tile->rows - 1;
-    const int64_t flipped_row = head->geometry->rows + LOCUS_LANES;
-    float *flipped = head->worker->flipped;
-    for (int64_t j = 0; j < tile->columns; j += LOCUS_LANES) {
-        const int64_t count = locus_least(LOCUS_LANES, tile->columns - j);
-        const int64_t first = j - last - tile->delta_00, at = locus_vector_start(first);
-        const locus_fold_tile fold = {.y = strip->data + j * strip->width,
-                                      .y_row = strip->width,
-                                      .first = (int32_t)strip->first,
-                                      .index = plan->index + plan->call.most + at,
-                                      .x = flipped,
-                                      .x_row = flipped_row,
-                                      .rows = count,
-                                      .width = tile->rows,
-                                      .start = first - at,
-                                      .slope = 1};
-        plan->kernels->transpose(flipped, flipped_row, T + last * stride + j, -stride, tile->rows,
-                                 count);
-        plan->kernels->fold(&fold);
-    }
-}
-
-static void fold_one_by_one(const locus_head *head, const locus_tile *tile, const float *T,
-                            const locus_strip *strip)
-{
-    const int32_t *origin = head->plan->index + head->plan->call.most - tile->delta_00;
+    for (int64_t e = 0; e < entries; e++)
+        memset(table->data + e * table->row, 0, (size_t)tile->columns * sizeof *table->data);
     for (int64_t i = 0; i < tile->rows; i++)
         for (int64_t j = 0; j < tile->columns; j++)
-            strip->data[j * strip->width + origin[j - i] - strip->first] +=
-                T[i * head->geometry->stride + j];
+            table->data[(table->index[j - i] - table->first) * table->row + j] +=
+                T[i * t_row + j] * table->factor;
 }
 
-/* strip[j][entry(i, j)] = factor times the sum of T[i][j], where key j meets it. */
+/* strip[entry(i, j)][j] = scale times the sum of T[i][j], where key j meets it, and 0 in the
+ * neighbourhood. */
 static locus_strip fold_by_keys(const locus_head *head, const locus_tile *tile, const float *T,
-                                float factor, reach *met)
+                                reach *met)
 {
-    locus_strip strip = key_strip(head, head->worker->key_strip);
-    const locus_stretch s = locus_stretch_of(head->plan, tile->delta_00, tile->rows, tile->columns);
-    strip.first = s.low;
-    strip.end = s.high + 1;
-    find_met(head->plan, tile, s.low, met);
-    /* What some keys meet, their neighbours' sums read as 0. */
-    for (int64_t j = 0; j < tile->columns; j++)
-        memset(strip.data + j * strip.width, 0,
-               (size_t)(strip.end - strip.first) * sizeof *strip.data);
-    (head->plan->table_steps ? fold_flipped : fold_one_by_one)(head, tile, T, &strip);
-    for (int64_t j = 0; j < tile->columns; j++) {
-        float *row = strip.data + j * strip.width + met->from[j];
-        head->plan->kernels->scale(row, row, factor, met->to[j] - met->from[j]);
-    }
+    const locus_plan *plan = head->plan;
+    const locus_stretch s = locus_stretch_of(plan, tile->delta_00, tile->rows, tile->columns);
+    const locus_strip strip = key_strip(head, &s);
+    const locus_column_table table = {strip.data, strip.width, (int32_t)strip.first, s.origin,
+                                      (float)plan->call.scale};
+    const int64_t stride = head->geometry->stride;
+    find_met(tile, &s, met);
+    if (plan->table_steps)
+        plan->kernels->fold_columns(T, stride, &table, tile->rows, tile->columns);
+    else
+        fold_one_by_one(tile, T, stride, &table, strip.end - strip.first);
     return strip;
 }
 
-/* to[j] += sum of strip[j][entry] entry */
+/* to[j] += sum of strip[entry][j] entry */
 static void add_to_keys(const locus_head *head, const locus_tile *tile, const locus_strip *strip,
                         const reach *met, const locus_block *entries, locus_sums to)
 {
     for (int64_t j = 0; j < tile->columns; j += SOME) {
         const int64_t keys = locus_least(SOME, tile->columns - j);
         const int64_t from = met->from[j], end = met->to[j + keys - 1];
-        const locus_strip part = {strip->data + j * strip->width + from, strip->width,
-                                  strip->first + from, strip->first + end};
-        locus_add_entries(head, entries, &part, keys, end - from, to.data + j * to.row, to.row,
+        const locus_weights weights = {strip->data + from * strip->width + j, 1, strip->width,
+                                       strip->first + from};
+        locus_add_entries(head, entries, &weights, keys, end - from, to.data + j * to.row, to.row,
                           head->plan->call.D);
     }
 }
 
-/* to[entry] += sum of strip[j][entry] k_j */
+/* to[entry] += sum of strip[entry][j] k_j */
 static void add_to_entries(const locus_head *head, const locus_tile *tile, const locus_strip *strip,
                            const reach *met, const locus_block *keys, locus_sums to)
 {
@@ -175,7 +174,7 @@ static void add_to_entries(const locus_head *head, const locus_tile *tile, const
         while (low < tile->columns && met->to[low] <= e) low++;
         while (high < tile->columns && met->from[high] < e + some) high++;
         head->plan->kernels->gemm(to.data + (strip->first + e) * to.row, to.row,
-                                  strip->data + low * strip->width + e, 1, strip->width,
+                                  strip->data + e * strip->width + low, strip->width, 1,
                                   keys->clean + low * keys->clean_row, keys->clean_row, some,
                                   high - low, D, 1);
     }
@@ -190,7 +189,7 @@ void locus_spread_by_keys(const locus_head *head, const locus_tile *tile, const 
     const locus_pair_view by_entry = locus_by_entry(head, tile);
     const int64_t D = plan->call.D;
     reach met;
-    const locus_strip strip = fold_by_keys(head, tile, T, (float)plan->call.scale, &met);
+    const locus_strip strip = fold_by_keys(head, tile, T, &met);
     if (to_keys.data != NULL) {
         add_to_keys(head, tile, &strip, &met, &entries, to_keys);
         locus_patch(head, tile, T, to_keys.data, to_keys.row, locus_by_column(), &entries, by_entry,

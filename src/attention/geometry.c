@@ -16,11 +16,9 @@ static int64_t pieces(int64_t wanted, int64_t heads, int64_t tiles)
 
 static locus_geometry geometry(const locus_plan *plan, int64_t rows, int64_t keys)
 {
-    /* A table on the key side costs keys (rows + keys) products per tile: many rows. */
-    if (rows > FEW_ROWS && locus_query_table(plan, &plan->shapes) != NULL) {
-        rows = plan->call.Tq <= MOST_ROWS ? MOST_ROWS : 384;
-        keys = 128;
-    }
+    /* With a table on the key side, an entry meets a key with every row of the tile: the more
+     * rows, the less is computed beside. But the tile and its strips stay in the second cache. */
+    if (rows > FEW_ROWS && locus_query_table(plan, &plan->shapes) != NULL) rows = keys = 192;
     if (plan->gain != NULL) { /* a key tile lies inside one block, blocks are powers of two */
         int64_t whole = LOCUS_PANEL;
         while (2 * whole <= locus_least(keys, plan->gain_block)) whole *= 2;

@@ -13,8 +13,9 @@ static void flush_values(void *context, const locus_head *head, const locus_band
 {
     const locus_block *entries = context;
     const int64_t Dv = head->plan->call.Dv;
-    locus_add_entries(head, entries, strip, band->rows, count, head->worker->out + band->first * Dv,
-                      Dv, Dv);
+    const locus_weights weights = locus_strip_weights(strip);
+    locus_add_entries(head, entries, &weights, band->rows, count,
+                      head->worker->out + band->first * Dv, Dv, Dv);
 }
 
 static float *out_row(const locus_head *head, const locus_results *results, int64_t row)
@@ -50,6 +51,15 @@ static void write_values(locus_online *online, const locus_tile *tile, const flo
     online->written = 1;
 }
 
+static void carry_out(const locus_head *head, int64_t rows)
+{
+    const locus_worker *w = head->worker;
+    const int64_t Dv = head->plan->call.Dv;
+    for (int64_t i = 0; i < rows; i++)
+        if (w->carry[i] != 1.0f)
+            head->plan->kernels->scale(w->out + i * Dv, w->out + i * Dv, w->carry[i], Dv);
+}
+
 /* out[i] = carry[i] out[i] + sum_j P[i][j] (v_j + RV[row(delta)]); the second part waits in
  * the fold. */
 static void add_values(locus_online *online, const locus_tile *tile)
@@ -67,14 +77,15 @@ static void add_values(locus_online *online, const locus_tile *tile)
         return;
     }
     const int64_t carried = online->out_holds ? tile->rows : 0;
-    for (int64_t i = 0; i < carried; i++)
-        if (w->carry[i] != 1.0f)
-            plan->kernels->scale(w->out + i * Dv, w->out + i * Dv, w->carry[i], Dv);
-    if (head->unpacked)
+    if (head->unpacked) {
+        carry_out(head, carried);
         locus_few_values(head, tile, weights, &values);
+    } else if (carried > 0)
+        plan->kernels->gemm_carry(w->out, Dv, weights, g->stride, values.clean, values.clean_row,
+                                  tile->rows, tile->columns, Dv, w->carry);
     else
         plan->kernels->gemm(w->out, Dv, weights, g->stride, 1, values.clean, values.clean_row,
-                            tile->rows, tile->columns, Dv, online->out_holds);
+                            tile->rows, tile->columns, Dv, 0);
     online->out_holds = 1;
     locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &values, locus_by_column(), Dv);
     if (locus_value_table(plan, head->in) == NULL) return;

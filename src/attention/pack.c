@@ -60,13 +60,9 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->bias = locus_take_floats(arena, few && plan->has_bias ? g->window : 0);
     for (size_t i = 0; i < (backward ? 4 : 2); i++)
         w->strips[i] = locus_take_floats(arena, (few ? g->group : 1) * strips);
-    w->key_strip = locus_take_floats(
-        arena, by_keys && !few ? g->keys * locus_strip_width(plan, g->rows, g->keys) : 0);
-    w->flipped = locus_take_floats(arena, backward && by_keys ? LOCUS_LANES * rows : 0);
+    w->key_strip = locus_take_floats(arena, by_keys && !few ? locus_key_strip_floats(plan, g) : 0);
     float *key_panels = locus_take_floats(arena, panels);
-    float *query_panels = locus_take_floats(arena, by_keys ? panels : 0);
     w->key_table_panels = panels > 0 ? key_panels : NULL;
-    w->query_table_panels = by_keys && panels > 0 ? query_panels : NULL;
     w->entry_panels = locus_take_floats(arena, tables ? locus_panel_floats(MOST_KEYS, wide) : 0);
     w->key_table_bad = locus_take(arena, tables ? plan->row_count : 0, 1);
     w->query_table_bad = locus_take(arena, by_keys ? plan->row_count : 0, 1);
@@ -191,7 +187,6 @@ static void pack_places(const locus_head *head, int64_t first, int64_t count)
 static void pack_entries(const locus_head *head)
 {
     const locus_tensor *key_table = locus_key_table(head->plan, head->in);
-    const locus_tensor *query_table = locus_query_table(head->plan, head->in);
     const locus_tensor *value_table = locus_value_table(head->plan, head->in);
     const int64_t D = head->plan->call.D;
     const locus_worker *w = head->worker;
@@ -199,8 +194,6 @@ static void pack_entries(const locus_head *head)
         locus_entries_begin(head, value_table, head->plan->call.Dv, w->value_table_bad);
     if (key_table != NULL && w->key_table_panels != NULL)
         locus_entries_pack(head, key_table, D, w->key_table_panels);
-    if (query_table != NULL && w->query_table_panels != NULL)
-        locus_entries_pack(head, query_table, D, w->query_table_panels);
 }
 
 void locus_tables_pack(const locus_head *head)

@@ -19,7 +19,7 @@ typedef struct locus_geometry {
     int64_t window; /* room for the distances that meet in a tile, rows + keys - 1 */
 } locus_geometry;
 enum {
-    MOST_ROWS = 528,
+    MOST_ROWS = 192,
     MOST_KEYS = 512,
     MOST_GROUP = 12,
     FEW_ROWS = 8, /* up to so many queries, transposing the keys costs more than it saves */

@@ -291,16 +291,18 @@ locus_block locus_entries(const locus_head *head, const locus_tensor *table, con
     return block;
 }
 
-void locus_add_entries(const locus_head *head, const locus_block *entries, const locus_strip *strip,
-                       int64_t rows, int64_t count, float *to, int64_t to_row, int64_t width)
+void locus_add_entries(const locus_head *head, const locus_block *entries,
+                       const locus_weights *weights, int64_t rows, int64_t count, float *to,
+                       int64_t to_row, int64_t width)
 {
+    const locus_weights *w = weights;
     for (int64_t c = 0; c < count;) {
         int64_t end = count; /* of the finite entries from c on */
         if (entries->any_bad)
-            for (end = c; end < count && !entries->bad[strip->first + end];) end++;
+            for (end = c; end < count && !entries->bad[w->first + end];) end++;
         if (end > c)
-            head->plan->kernels->gemm(to, to_row, strip->data + c, strip->width, 1,
-                                      entries->raw + (strip->first + c) * entries->raw_row,
+            head->plan->kernels->gemm(to, to_row, w->data + c * w->column, w->row, w->column,
+                                      entries->raw + (w->first + c) * entries->raw_row,
                                       entries->raw_row, rows, end - c, width, 1);
         c = end + 1;
     }

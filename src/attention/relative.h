@@ -80,7 +80,9 @@ locus_band locus_block_at(const locus_head *head, const locus_band *band, int64_
 locus_slice locus_strip_slice(const locus_head *head, const locus_band *band,
                               const locus_strip *strip);
 
-/* The products of the tile's keys with the entries that they meet in it. */
+/* The products of the tile's keys with the entries that they meet in it, a row for each entry:
+ * strip.data[(entry - first) * width + key]. */
+int64_t locus_key_strip_floats(const locus_plan *plan, const locus_geometry *geometry);
 locus_strip locus_products_by_keys(const locus_head *head, const locus_tile *tile,
                                    const locus_tensor *table);
 /* plus + scale k_j . entry(i, j) of a band, in worker->places. */
@@ -112,10 +114,20 @@ typedef struct locus_sums {
 void locus_spread_by_keys(const locus_head *head, const locus_tile *tile, const float *T,
                           const locus_block *keys, locus_sums to_keys, locus_sums to_entries);
 
-/* to[r] += sum_c columns[r][c] entry_(first + c), over the entries that are finite; bad ones
- * are the business of locus_patch. */
-void locus_add_entries(const locus_head *head, const locus_block *entries, const locus_strip *strip,
-                       int64_t rows, int64_t count, float *to, int64_t to_row, int64_t width);
+/* to[r] += sum_c weight[r][c] entry_(first + c), over the entries that are finite; bad ones are
+ * the business of locus_patch. */
+typedef struct locus_weights {
+    const float *data;
+    int64_t row, column; /* strides */
+    int64_t first;
+} locus_weights;
+void locus_add_entries(const locus_head *head, const locus_block *entries,
+                       const locus_weights *weights, int64_t rows, int64_t count, float *to,
+                       int64_t to_row, int64_t width);
+static inline locus_weights locus_strip_weights(const locus_strip *strip)
+{
+    return (locus_weights){strip->data, strip->width, 1, strip->first};
+}
 
 /* The entries of a table as the operand of a patch; `bad` is found by locus_entries_begin. */
 locus_block locus_entries(const locus_head *head, const locus_tensor *table, const uint8_t *bad);

@@ -30,7 +30,6 @@ static void carve(const locus_plan *plan, locus_arena *arena, locus_tables *t)
     const int places = locus_present(&in->pos_k) && !plan->few_rows;
     t->bias = locus_take_floats(arena, call->H * locus_bias_room(plan, &plan->forward));
     t->key_panels = take_panels(plan, locus_key_table(plan, in), arena, &t->key_each);
-    t->query_panels = take_panels(plan, locus_query_table(plan, in), arena, &t->query_each);
     t->place_each = places ? locus_panel_floats(call->Tk, call->D) : 0;
     t->place_panels = locus_take_floats(arena, call->H * t->place_each);
     t->place_bad = locus_take(arena, places ? call->H * call->Tk : 0, 1);
@@ -60,7 +59,6 @@ static void fill_head(void *context, size_t index, uint32_t worker_number)
     locus_tables_use(&head);
     const int first = index == 0;
     if (!first && f->tables->key_each == 0) worker.key_table_panels = NULL;
-    if (!first && f->tables->query_each == 0) worker.query_table_panels = NULL;
     if (!first && f->tables->value_each == 0) worker.value_table_bad = NULL;
     locus_tables_pack(&head);
 }
@@ -107,7 +105,6 @@ void locus_tables_use(const locus_head *head)
     locus_worker *w = head->worker;
     const int64_t h = head->h;
     w->key_table_panels = t->key_panels != NULL ? t->key_panels + h * t->key_each : NULL;
-    w->query_table_panels = t->query_panels != NULL ? t->query_panels + h * t->query_each : NULL;
     if (!head->unpacked) {
         w->place_panels = t->place_panels + h * t->place_each;
         w->place_bad = t->place_bad + h * head->plan->call.Tk;

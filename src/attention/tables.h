@@ -8,10 +8,10 @@
 
 struct locus_tables {
     const locus_plan *plan;
-    float *bias;                      /* [H][locus_bias_room]                        */
-    float *key_panels, *query_panels; /* packed relative tables                      */
-    int64_t key_each, query_each;     /* floats from one head's to the next; 0: shared */
-    float *place_panels;              /* [H][..] packed pos_k                        */
+    float *bias;         /* [H][locus_bias_room]                        */
+    float *key_panels;   /* packed relative table                       */
+    int64_t key_each;    /* floats from one head's to the next; 0: shared */
+    float *place_panels; /* [H][..] packed pos_k                        */
     int64_t place_each;
     uint8_t *place_bad; /* [H][Tk]                                     */
     uint8_t *value_bad; /* [H or 1][row_count]                         */

@@ -58,10 +58,9 @@ typedef struct locus_worker {
     float *shift;     /* [band] where all of a strip is one entry                             */
     float *bias;      /* [window] additive values, few rows only                              */
     float *strips[4]; /* see relative.h: reads and folds of two tables       */
-    float *key_strip; /* [keys][..] products with, or folds to, a key-side table */
-    float *flipped;   /* [LOCUS_LANES][rows] a few columns of a tile             */
-    float *key_table_panels, *query_table_panels; /* packed tables; NULL: packed as they roll */
-    float *entry_panels; /* MOST_KEYS packed table rows                    */
+    float *key_strip; /* [entries][keys] products with, or folds to, a key-side table */
+    float *key_table_panels; /* packed table; NULL: packed as it rolls */
+    float *entry_panels;     /* MOST_KEYS packed table rows                    */
     uint8_t *key_table_bad, *query_table_bad, *value_table_bad; /* [row_count]       */
     float *clean[4]; /* [keys or rows][max(D, Dv)] clean rows          */
     float *turned;   /* [keys or Tk][D] turned keys                    */

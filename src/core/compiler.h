@@ -21,7 +21,7 @@ __extension__ typedef __int128 locus_i128;
 #if defined(__clang__)
 #define LOCUS_UNROLL _Pragma("unroll")
 #elif defined(__GNUC__)
-#define LOCUS_UNROLL _Pragma("GCC unroll 16")
+#define LOCUS_UNROLL _Pragma("GCC unroll 32")
 #else
 #define LOCUS_UNROLL
 #endif

@@ -16,6 +16,7 @@ _Static_assert(LOCUS_LANES % VL == 0 && LOCUS_PANEL % (GEMM_VECTORS * VL) == 0,
 #include "kernels/exp.inc.c"
 #include "kernels/gemm.inc.c"
 
+#include "kernels/columns.inc.c"
 #include "kernels/dots.inc.c"
 #include "kernels/drop.inc.c"
 #include "kernels/linear.inc.c"

@@ -73,13 +73,15 @@ LOCUS_INLINE void finish_sums(float *C, vf *sum, int64_t c_row, finish f, const 
 
 LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t a_row,
                                int64_t a_column, const float *B, int64_t b_row, int64_t inner,
-                               const float *start, finish f, int64_t tail, const int rows,
-                               const int vectors)
+                               const float *start, const float *carry, finish f, int64_t tail,
+                               const int rows, const int vectors)
 {
     vf sum[GEMM_ROWS][GEMM_VECTORS];
     for (int i = 0; i < rows; i++)
-        for (int v = 0; v < vectors; v++)
+        for (int v = 0; v < vectors; v++) {
             sum[i][v] = start != NULL ? load_some(start + i * c_row + v * VL, tail) : v_set1(0.0f);
+            if (carry != NULL) sum[i][v] = v_mul(sum[i][v], v_set1(carry[i]));
+        }
     for (int64_t j = 0; j < inner; j++) {
         vf b[GEMM_VECTORS];
         for (int v = 0; v < vectors; v++) b[v] = load_some(B + j * b_row + v * VL, tail);
@@ -95,12 +97,13 @@ LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t 
 /* A band of rows over all columns of B. */
 LOCUS_INLINE void row_band(float *C, int64_t c_row, const float *A, int64_t a_row, int64_t a_column,
                            const float *B, int64_t b_row, int64_t inner, int64_t columns,
-                           const float *start, finish f, const int rows)
+                           const float *start, const float *carry, finish f, const int rows)
 {
     int64_t c = 0;
 #define TILE(tail, vectors)                                                                        \
     tile_product(C + c, c_row, A, a_row, a_column, B + c, b_row, inner,                            \
-                 start != NULL ? start + c : NULL, finish_at(f, 0, c, c_row), tail, rows, vectors)
+                 start != NULL ? start + c : NULL, carry, finish_at(f, 0, c, c_row), tail, rows,   \
+                 vectors)
     for (; c + GEMM_VECTORS * VL <= columns; c += GEMM_VECTORS * VL) TILE(0, GEMM_VECTORS);
     for (; c + VL <= columns; c += VL) TILE(0, 1);
     if (c < columns) TILE(columns - c, 1);
@@ -137,12 +140,13 @@ LOCUS_INLINE int64_t band_rows(int64_t left)
 
 LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_row,
                             int64_t a_column, const float *B, int64_t b_row, int64_t rows,
-                            int64_t inner, int64_t columns, const int accumulate, finish f,
-                            fetch *ahead)
+                            int64_t inner, int64_t columns, const int accumulate,
+                            const float *carry, finish f, fetch *ahead)
 {
 #define BAND(count)                                                                                \
     row_band(C + i * c_row, c_row, A + i * a_row, a_row, a_column, B, b_row, inner, columns,       \
-             accumulate ? C + i * c_row : NULL, finish_at(f, i, 0, c_row), count)
+             accumulate ? C + i * c_row : NULL, carry != NULL ? carry + i : NULL,                  \
+             finish_at(f, i, 0, c_row), count)
     for (int64_t i = 0, count; i < rows; i += count) {
         count = band_rows(rows - i);
         if (ahead != NULL) {
@@ -165,9 +169,17 @@ static LOCUS_GEMM(gemm)
 {
     const finish none = {0};
     if (accumulate)
-        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 1, none, NULL);
+        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 1, NULL, none,
+                  NULL);
     else
-        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 0, none, NULL);
+        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 0, NULL, none,
+                  NULL);
+}
+
+static LOCUS_GEMM_CARRY(gemm_carry)
+{
+    const finish none = {0};
+    all_bands(C, c_row, A, a_row, 1, B, b_row, rows, inner, columns, 1, carry, none, NULL);
 }
 
 static LOCUS_GEMM_TIMES(gemm_times)
@@ -175,7 +187,7 @@ static LOCUS_GEMM_TIMES(gemm_times)
     const finish times = {.factor = factor};
     const int64_t bands = rows / GEMM_ROWS;
     fetch ahead_of[2] = {fetch_begin(ahead[0], bands), fetch_begin(ahead[1], bands)};
-    all_bands(C, c_row, A, a_row, 1, B, b_row, rows, inner, columns, 0, times, ahead_of);
+    all_bands(C, c_row, A, a_row, 1, B, b_row, rows, inner, columns, 0, NULL, times, ahead_of);
 }
 
 /* A panel is the transpose of LOCUS_PANEL rows: [width][LOCUS_PANEL]. */
@@ -188,7 +200,8 @@ LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f)
     for (int64_t c = 0; c < t->columns; c += LOCUS_PANEL) {
         const int64_t count = t->columns - c < LOCUS_PANEL ? t->columns - c : LOCUS_PANEL;
         all_bands(t->c + c, t->c_row, t->a, t->a_row, 1, t->panels + locus_panel_at(c, t->inner),
-                  LOCUS_PANEL, t->rows, t->inner, count, 0, finish_at(f, 0, c, t->c_row), ahead);
+                  LOCUS_PANEL, t->rows, t->inner, count, 0, NULL, finish_at(f, 0, c, t->c_row),
+                  ahead);
     }
 }
 
@@ -208,7 +221,8 @@ LOCUS_INLINE void wanted_products(const locus_product_tile *t)
             const int64_t high = end < count ? end : count;
             if (low < high)
                 all_bands(t->c + i * t->c_row + c + low, t->c_row, t->a + i * t->a_row, t->a_row, 1,
-                          panel + low, LOCUS_PANEL, rows, t->inner, high - low, 0, none, NULL);
+                          panel + low, LOCUS_PANEL, rows, t->inner, high - low, 0, NULL, none,
+                          NULL);
         }
     }
 }

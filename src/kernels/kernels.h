@@ -109,6 +109,12 @@ typedef LOCUS_PAIR_DOTS((*locus_pair_dots_fn));
               int accumulate)
 typedef LOCUS_GEMM((*locus_gemm_fn));
 
+/* C[i][c] = carry[i] C[i][c] + sum_j A[i][j] B[j][c], as gemm after a multiplication. */
+#define LOCUS_GEMM_CARRY(name)                                                                     \
+    void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *B,              \
+              int64_t b_row, int64_t rows, int64_t inner, int64_t columns, const float *carry)
+typedef LOCUS_GEMM_CARRY((*locus_gemm_carry_fn));
+
 /* C[i][c] = factor[i] sum_j A[i][j] B[j][c], each sum as gemm makes it. `ahead` meanwhile. */
 #define LOCUS_GEMM_TIMES(name)                                                                     \
     void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *B,              \
@@ -221,12 +227,20 @@ typedef LOCUS_DROP((*locus_drop_fn));
               const int32_t *index, int64_t rows, int64_t columns)
 typedef LOCUS_EXPAND((*locus_expand_fn));
 
-/* T[i][j] = plus[i][j] + factor table[j][index[j - i] - first] for i < rows, j < columns: the
- * table belongs to the columns. Rows of T are t_row apart; plus as in a product. index is
- * readable LOCUS_LANES beyond both ends and ascends in steps of 0 or 1; so far are the tables. */
+/* A table whose rows are entries and whose columns belong to the columns of a tile: pair (i, j)
+ * meets table[index[j - i] - first][j]. index ascends. Rows of T and of the table have
+ * LOCUS_LANES more columns.
+ *     read_columns   T[i][j] = plus[i][j] + factor table[..][j], plus as in a product
+ *     fold_columns   table[..][j] = factor (the sum of T[i][j] over the pairs that meet it)
+ * for i < rows, j < columns. Of every LOCUS_LANES columns counted from 0, fold_columns writes all
+ * entries that one of them meets and LOCUS_FOLD_MARGIN more before and behind, 0 where no pair
+ * does; perhaps some beyond, fewer than LOCUS_FOLD_SLACK in all. It needs an index of steps of 0
+ * or 1, readable so far. */
+#define LOCUS_FOLD_MARGIN 5
+#define LOCUS_FOLD_SLACK 32
 typedef struct locus_column_table {
-    const float *data; /* table[j] at data + j row */
-    int64_t row;
+    float *data; /* entry `first` */
+    int64_t row; /* stride        */
     int32_t first;
     const int32_t *index;
     float factor;
@@ -235,6 +249,10 @@ typedef struct locus_column_table {
     void name(float *T, int64_t t_row, const locus_column_table *table, const float *plus,         \
               int64_t plus_row, int64_t rows, int64_t columns)
 typedef LOCUS_READ_COLUMNS((*locus_read_columns_fn));
+#define LOCUS_FOLD_COLUMNS(name)                                                                   \
+    void name(const float *T, int64_t t_row, const locus_column_table *table, int64_t rows,        \
+              int64_t columns)
+typedef LOCUS_FOLD_COLUMNS((*locus_fold_columns_fn));
 
 /* Y[i][index[start + slope i + j] - first] += X[i][j] for i < rows, j < width: the transpose of
  * expand. start + slope i is not negative, index is readable LOCUS_LANES beyond both ends and
@@ -301,6 +319,7 @@ typedef struct locus_kernels {
     locus_pair_dots_fn pair_dots;
     locus_row_dots_fn row_dots;
     locus_gemm_fn gemm;
+    locus_gemm_carry_fn gemm_carry;
     locus_gemm_times_fn gemm_times;
     locus_linear_fn linear;
     locus_bad_rows_fn bad_rows;
@@ -311,6 +330,7 @@ typedef struct locus_kernels {
     locus_drop_fn drop;
     locus_expand_fn expand;
     locus_read_columns_fn read_columns;
+    locus_fold_columns_fn fold_columns;
     locus_fold_fn fold;
     locus_turn_fn turn;
     locus_slide_fn slide;

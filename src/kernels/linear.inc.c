@@ -180,7 +180,7 @@ LOCUS_INLINE void linear_band(inner_block *k, int64_t i, const int rows, const i
         linear_tile(k, C + c, AT(start), a, k->b + c, rows, turned);
     for (; c < k->columns; c += VL)
         tile_product(C + c, t->c_row, a, t->a_row, t->a_column, k->b + c, LOCUS_PANEL, k->inner,
-                     NULL, (finish){.plus = AT(start), .plus_row = k->start_row},
+                     NULL, NULL, (finish){.plus = AT(start), .plus_row = k->start_row},
                      k->columns - c < VL ? k->columns - c : 0, rows, 1);
 #undef AT
     if (k->finish) finish_band(k, i, rows);

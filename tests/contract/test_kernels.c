@@ -81,7 +81,8 @@ static void test_gemm_chain(const locus_kernels *k)
         }
 }
 
-/* gemm_times is gemm times the factor of the row, bit by bit, and writes nothing else. */
+/* gemm_times is gemm times the factor of the row, gemm_carry is gemm after that, bit by bit, and
+ * both write nothing else. */
 static void test_gemm_times(const locus_kernels *k)
 {
     if (!check_begin("kernels/%s/gemm/times", k->isa)) return;
@@ -96,6 +97,11 @@ static void test_gemm_times(const locus_kernels *k)
         for (int64_t i = 0; i < rows; i++)
             for (int64_t c = 0; c < columns; c++) plain[i * row + c] *= A[100 + i];
         CHECK(!memcmp(C, plain, sizeof C), "%dx%dx%d", (int)rows, (int)inner, (int)columns);
+        for (int64_t i = 0; i < rows; i++)
+            for (int64_t c = 0; c < columns; c++) plain[i * row + c] *= A[100 + i];
+        k->gemm(plain, row, A, inner + 2, 1, B, row, rows, inner, columns, 1);
+        k->gemm_carry(C, row, A, inner + 2, B, row, rows, inner, columns, A + 100);
+        CHECK(!memcmp(C, plain, sizeof C), "carry %dx%dx%d", (int)rows, (int)inner, (int)columns);
     }
 }
 
@@ -667,6 +673,35 @@ static void check_fold(const locus_kernels *k, const int32_t *index, int width, 
               "fold of %d from %d by %d: place %d", width, start, slope, at);
 }
 
+/* Sums where pairs meet, 0 between them and in the margin, nothing beyond the slack. */
+static void check_fold_columns(const locus_kernels *k, const int32_t *index, int rows, int columns)
+{
+    enum { ROW = 64, SLACK = LOCUS_FOLD_SLACK, ALL = ROOM / ROW };
+    static double want[ROOM];
+    const int32_t least = index[1 - rows], most = index[columns - 1];
+    const locus_column_table table = {C + SLACK * ROW, ROW, least, index, 0.3f};
+    memcpy(C, before, sizeof C);
+    memset(want, 0, sizeof want);
+    for (int i = 0; i < rows; i++)
+        for (int j = 0; j < columns; j++)
+            want[(SLACK + index[j - i] - least) * ROW + j] += 0.3 * (double)B[i * (ROW + 1) + j];
+    k->fold_columns(B, ROW + 1, &table, rows, columns);
+    for (int row = 0; row < ALL; row++)
+        for (int c = 0; c < ROW; c++) {
+            const int at = row * ROW + c, block = c / LOCUS_LANES * LOCUS_LANES;
+            const int entry = row - SLACK + least;
+            const int written = entry >= index[block + 1 - rows] - LOCUS_FOLD_MARGIN &&
+                                entry <= index[block + LOCUS_LANES - 1] + LOCUS_FOLD_MARGIN;
+            const int outside = entry <= least - SLACK || entry >= most + SLACK;
+            if (c < columns && written)
+                CHECK(fabs((double)C[at] - want[at]) < 1e-4,
+                      "fold_columns of %d x %d: entry %d, %d", rows, columns, entry, c);
+            else if (outside)
+                CHECK(C[at] == before[at], "fold_columns of %d x %d writes entry %d", rows, columns,
+                      entry);
+        }
+}
+
 static void test_lookup(const locus_kernels *k)
 {
     enum { MOST = 180, FIRST = 3, SIDE = 40 };
@@ -689,18 +724,20 @@ static void test_lookup(const locus_kernels *k)
             for (int columns = 0; columns <= SIDE; columns += 3) {
                 const int32_t *origin = index + SIDE + LOCUS_LANES;
                 int right = 1;
-                const locus_column_table table = {A, MOST, FIRST, origin, 0.3f};
+                const locus_column_table table = {A, SIDE + LOCUS_LANES, FIRST, origin, 0.3f};
                 const float *plus = rows % 2 ? B : NULL;
                 memcpy(C, before, sizeof C);
                 k->read_columns(C, SIDE, &table, plus, SIDE + 1, rows, columns);
                 for (int i = 0; i < SIDE; i++)
                     for (int j = 0; j < SIDE; j++) {
-                        const float more = table.factor * A[j * MOST + origin[j - i] - FIRST];
+                        const float more =
+                            table.factor * A[(origin[j - i] - FIRST) * table.row + j];
                         const float old = plus != NULL ? plus[i * (SIDE + 1) + j] : 0.0f;
                         right &= C[i * SIDE + j] ==
                                  (i < rows && j < columns ? old + more : before[i * SIDE + j]);
                     }
                 CHECK(right, "read_columns of %d x %d", rows, columns);
+                if (rows > 0 && columns > 0) check_fold_columns(k, origin, rows, columns);
             }
     }
 }

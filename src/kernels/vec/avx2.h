@@ -117,6 +117,14 @@ static inline void v_transpose(vf r[VL])
     for (int i = 0; i < VL; i++) r[i] = t[i];
 }
 
+/* Lane k from b where k has the bit, 1, 2, .. VL / 2, else from a. */
+static inline vf v_choose(vf a, vf b, const int bit)
+{
+    return bit == 1   ? _mm256_blend_ps(a, b, 0xAA)
+           : bit == 2 ? _mm256_blend_ps(a, b, 0xCC)
+                      : _mm256_blend_ps(a, b, 0xF0);
+}
+
 /* Lane k is the sum of r[k], each in the same order; r is lost. */
 static inline vf v_sums(vf r[VL])
 {

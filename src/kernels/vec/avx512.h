@@ -101,6 +101,13 @@ static inline void v_transpose(vf r[VL])
     }
 }
 
+/* Lane k from b where k has the bit, 1, 2, .. VL / 2, else from a. */
+static inline vf v_choose(vf a, vf b, const int bit)
+{
+    const __mmask16 mask = bit == 1 ? 0xAAAA : bit == 2 ? 0xCCCC : bit == 4 ? 0xF0F0 : 0xFF00;
+    return _mm512_mask_blend_ps(mask, a, b);
+}
+
 /* Lane k is the sum of r[k], each in the same order; r is lost. */
 static inline vf v_sums(vf r[VL])
 {

@@ -104,6 +104,14 @@ static inline void v_transpose(vf r[VL])
         }
 }
 
+/* Lane k from b where k has the bit, 1, 2, .. VL / 2, else from a. */
+static inline vf v_choose(vf a, vf b, const int bit)
+{
+    for (int k = 0; k < VL; k++)
+        if (k & bit) a[k] = b[k];
+    return a;
+}
+
 /* Lane k is the sum of r[k], each in the same order; r is lost. */
 static inline vf v_sums(vf r[VL])
 {
