@@ -94,10 +94,12 @@ LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t 
     for (int i = 0; i < rows; i++) finish_sums(C + i * c_row, sum[i], c_row, f, i, tail, vectors);
 }
 
-/* A band of rows over all columns of B. */
+/* A band of rows over all columns of B. edges: parts of a register tile are compiled too, which
+ * single vectors would not fill with sums. */
 LOCUS_INLINE void row_band(float *C, int64_t c_row, const float *A, int64_t a_row, int64_t a_column,
                            const float *B, int64_t b_row, int64_t inner, int64_t columns,
-                           const float *start, const float *carry, finish f, const int rows)
+                           const float *start, const float *carry, finish f, const int rows,
+                           const int edges)
 {
     int64_t c = 0;
 #define TILE(tail, vectors)                                                                        \
@@ -105,6 +107,13 @@ LOCUS_INLINE void row_band(float *C, int64_t c_row, const float *A, int64_t a_ro
                  start != NULL ? start + c : NULL, carry, finish_at(f, 0, c, c_row), tail, rows,   \
                  vectors)
     for (; c + GEMM_VECTORS * VL <= columns; c += GEMM_VECTORS * VL) TILE(0, GEMM_VECTORS);
+    if (edges && c + (GEMM_VECTORS - 1) * VL <= columns) {
+        TILE(0, GEMM_VECTORS - 1);
+        c += (GEMM_VECTORS - 1) * VL;
+    } else if (edges && c + GEMM_VECTORS / 2 * VL <= columns) {
+        TILE(0, GEMM_VECTORS / 2);
+        c += GEMM_VECTORS / 2 * VL;
+    }
     for (; c + VL <= columns; c += VL) TILE(0, 1);
     if (c < columns) TILE(columns - c, 1);
 #undef TILE
@@ -141,12 +150,12 @@ LOCUS_INLINE int64_t band_rows(int64_t left)
 LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_row,
                             int64_t a_column, const float *B, int64_t b_row, int64_t rows,
                             int64_t inner, int64_t columns, const int accumulate,
-                            const float *carry, finish f, fetch *ahead)
+                            const float *carry, finish f, fetch *ahead, const int edges)
 {
 #define BAND(count)                                                                                \
     row_band(C + i * c_row, c_row, A + i * a_row, a_row, a_column, B, b_row, inner, columns,       \
              accumulate ? C + i * c_row : NULL, carry != NULL ? carry + i : NULL,                  \
-             finish_at(f, i, 0, c_row), count)
+             finish_at(f, i, 0, c_row), count, edges)
     for (int64_t i = 0, count; i < rows; i += count) {
         count = band_rows(rows - i);
         if (ahead != NULL) {
@@ -169,17 +178,17 @@ static LOCUS_GEMM(gemm)
 {
     const finish none = {0};
     if (accumulate)
-        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 1, NULL, none,
-                  NULL);
+        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 1, NULL, none, NULL,
+                  1);
     else
-        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 0, NULL, none,
-                  NULL);
+        all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 0, NULL, none, NULL,
+                  1);
 }
 
 static LOCUS_GEMM_CARRY(gemm_carry)
 {
     const finish none = {0};
-    all_bands(C, c_row, A, a_row, 1, B, b_row, rows, inner, columns, 1, carry, none, NULL);
+    all_bands(C, c_row, A, a_row, 1, B, b_row, rows, inner, columns, 1, carry, none, NULL, 1);
 }
 
 static LOCUS_GEMM_TIMES(gemm_times)
@@ -187,7 +196,7 @@ static LOCUS_GEMM_TIMES(gemm_times)
     const finish times = {.factor = factor};
     const int64_t bands = rows / GEMM_ROWS;
     fetch ahead_of[2] = {fetch_begin(ahead[0], bands), fetch_begin(ahead[1], bands)};
-    all_bands(C, c_row, A, a_row, 1, B, b_row, rows, inner, columns, 0, NULL, times, ahead_of);
+    all_bands(C, c_row, A, a_row, 1, B, b_row, rows, inner, columns, 0, NULL, times, ahead_of, 1);
 }
 
 /* A panel is the transpose of LOCUS_PANEL rows: [width][LOCUS_PANEL]. */
@@ -201,7 +210,7 @@ LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f)
         const int64_t count = t->columns - c < LOCUS_PANEL ? t->columns - c : LOCUS_PANEL;
         all_bands(t->c + c, t->c_row, t->a, t->a_row, 1, t->panels + locus_panel_at(c, t->inner),
                   LOCUS_PANEL, t->rows, t->inner, count, 0, NULL, finish_at(f, 0, c, t->c_row),
-                  ahead);
+                  ahead, 0);
     }
 }
 
@@ -221,8 +230,8 @@ LOCUS_INLINE void wanted_products(const locus_product_tile *t)
             const int64_t high = end < count ? end : count;
             if (low < high)
                 all_bands(t->c + i * t->c_row + c + low, t->c_row, t->a + i * t->a_row, t->a_row, 1,
-                          panel + low, LOCUS_PANEL, rows, t->inner, high - low, 0, NULL, none,
-                          NULL);
+                          panel + low, LOCUS_PANEL, rows, t->inner, high - low, 0, NULL, none, NULL,
+                          1);
         }
     }
 }
