@@ -84,6 +84,44 @@ static task task_at(const locus_plan *plan, int64_t index)
                   .to = (chunk + 1) * tiles / chunks};
 }
 
+/* Of what the next head will read, the share that goes with one of `all` tiles. */
+static void look_at_rows(locus_lookahead *look, const float *rows, int64_t row, int64_t width,
+                         int64_t count, int64_t tile, int64_t all)
+{
+    const int64_t from = tile * count / all, to = (tile + 1) * count / all;
+    locus_ahead_push(look, (locus_ahead){rows + from * row, row, width, to - from});
+}
+
+static void look_at_head(const locus_forward_call *call, locus_lookahead *look, const task *next,
+                         int64_t tile, int64_t all)
+{
+    const locus_plan *plan = call->plan;
+    const locus_tensors *in = call->in;
+    const int64_t D = plan->call.D, Tk = plan->call.Tk;
+    look_at_rows(look, locus_f32(&in->k, next->b, next->kv, 0), in->k.stride[2], D, Tk, tile, all);
+    look_at_rows(look, locus_f32(&in->v, next->b, next->kv, 0), in->v.stride[2], plan->call.Dv, Tk,
+                 tile, all);
+}
+
+/* Tables of its own that it will read as they lie or pack. */
+static void look_at_tables(const locus_forward_call *call, locus_lookahead *look, const task *next,
+                           int64_t tile, int64_t all)
+{
+    const locus_plan *plan = call->plan;
+    const locus_tensors *in = call->in;
+    const locus_tensor *const tables[] = {locus_key_table(plan, in), locus_query_table(plan, in),
+                                          locus_value_table(plan, in)};
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        if (tables[i] == NULL || tables[i]->rank != 3) continue;
+        int64_t row;
+        const float *entries = locus_table_entries(plan, tables[i], next->h, &row);
+        look_at_rows(look, entries, row, tables[i]->shape[2], plan->row_count, tile, all);
+    }
+    if (locus_present(&in->pos_k))
+        look_at_rows(look, locus_f32(&in->pos_k, next->h, 0, 0), in->pos_k.stride[1], plan->call.D,
+                     locus_least(plan->call.Tk, in->pos_k.shape[1]), tile, all);
+}
+
 /* The next query tile of this worker: of the same task, or the first one of another. */
 static void look_ahead(const locus_forward_call *call, const locus_head *head, const task *now,
                        int64_t tile, int64_t products)
@@ -96,16 +134,12 @@ static void look_ahead(const locus_forward_call *call, const locus_head *head, c
     const task *then = last ? &next : now;
     const int64_t first = (last ? next.from : tile + 1) * plan->forward.rows;
     const int64_t end = locus_least(first + plan->forward.rows, plan->call.Tq);
-    const int64_t done = tile - now->from, all = now->to - now->from, Tk = plan->call.Tk;
+    const int64_t done = tile - now->from, all = now->to - now->from;
     locus_ahead_begin(look);
     locus_ahead_add(look, &call->in->q, then->b, then->h, first, end);
     locus_ahead_add(look, &call->results->out, then->b, then->h, first, end);
-    if (next.b != now->b || next.kv != now->kv) {
-        locus_ahead_add(look, &call->in->k, next.b, next.kv, done * Tk / all,
-                        (done + 1) * Tk / all);
-        locus_ahead_add(look, &call->in->v, next.b, next.kv, done * Tk / all,
-                        (done + 1) * Tk / all);
-    }
+    if (next.b != now->b || next.kv != now->kv) look_at_head(call, look, &next, done, all);
+    if (next.h != now->h && call->tables == NULL) look_at_tables(call, look, &next, done, all);
     locus_ahead_spread(look, 2 * products);
 }
 
