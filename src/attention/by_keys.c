@@ -104,7 +104,7 @@ locus_slice locus_slice_by_keys(const locus_head *head, const locus_band *block,
     const locus_plan *plan = head->plan;
     const locus_stretch s = locus_band_stretch(plan, block);
     const locus_column_table table = {strip->data + block->column, strip->width,
-                                      (int32_t)strip->first, s.origin, (float)plan->call.scale};
+                                      (int32_t)strip->first, s.origin, locus_row_scale(head)};
     float *to = head->worker->places;
     if (locus_is_far(plan, block)) {
         plan->kernels->scale(to, table.data + (s.low - strip->first) * table.row, table.factor,
@@ -139,7 +139,7 @@ static locus_strip fold_by_keys(const locus_head *head, const locus_tile *tile, 
     const locus_stretch s = locus_stretch_of(plan, tile->delta_00, tile->rows, tile->columns);
     const locus_strip strip = key_strip(head, &s);
     const locus_column_table table = {strip.data, strip.width, (int32_t)strip.first, s.origin,
-                                      (float)plan->call.scale};
+                                      locus_row_scale(head)};
     const int64_t stride = head->geometry->stride;
     find_met(tile, &s, met);
     if (plan->table_steps)

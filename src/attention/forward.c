@@ -48,6 +48,7 @@ locus_head locus_forward_head(const locus_forward_call *call, locus_worker *work
         .in = call->in,
         .worker = worker,
         .unpacked = plan->few_rows,
+        .packs_scale = !plan->few_rows,
         .b = b,
         .h = h,
         .kv = h / (plan->call.H / plan->call.Hk),

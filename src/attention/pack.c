@@ -165,7 +165,8 @@ static void pack_keys(const locus_head *head, int64_t first, int64_t count, int 
     if (backward)
         find_bad(head, !head->all_seen || by_keys, head->worker->key_bad + first, rows, stride,
                  count, D);
-    kernels->pack(head->worker->key_panels + locus_panel_at(first, D), rows, stride, count, D);
+    kernels->pack(head->worker->key_panels + locus_panel_at(first, D), rows, stride, count, D,
+                  locus_panel_scale(head));
 }
 
 /* Keys that nobody sees may have no row in pos_k: they count as bad, which keeps them out. */
@@ -179,7 +180,8 @@ static void pack_places(const locus_head *head, int64_t first, int64_t count)
     const float *rows = locus_f32(pos_k, head->h, first, 0);
     find_bad(head, !head->all_seen || head->plan->has_reset, w->place_bad + first, rows,
              pos_k->stride[1], known, D);
-    kernels->pack(w->place_panels + locus_panel_at(first, D), rows, pos_k->stride[1], known, D);
+    kernels->pack(w->place_panels + locus_panel_at(first, D), rows, pos_k->stride[1], known, D,
+                  1.0f);
     for (int64_t j = known; j < count; j++) w->place_bad[first + j] = 1;
 }
 
@@ -193,7 +195,7 @@ static void pack_entries(const locus_head *head)
     if (value_table != NULL && w->value_table_bad != NULL)
         locus_entries_begin(head, value_table, head->plan->call.Dv, w->value_table_bad);
     if (key_table != NULL && w->key_table_panels != NULL)
-        locus_entries_pack(head, key_table, D, w->key_table_panels);
+        locus_entries_pack(head, key_table, D, locus_panel_scale(head), w->key_table_panels);
 }
 
 void locus_tables_pack(const locus_head *head)
@@ -246,7 +248,7 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backw
         find_bad_values(head, first, count);
         if (backward)
             kernels->pack(w->value_panels + locus_panel_at(first, Dv), rows, v->stride[2], count,
-                          Dv);
+                          Dv, 1.0f);
         if (locus_present(&head->in->pos_k) && head->tables == NULL)
             pack_places(head, first, count);
     }
@@ -290,23 +292,59 @@ void locus_rows_reach(const locus_head *head, int64_t first, locus_rows *rows)
     rows->tile_to = empty ? 0 : high / keys + 1;
 }
 
-void locus_rows_load(const locus_head *head, const locus_rows *rows)
+/* to = scale (q + more) */
+static void load_queries(const locus_head *head, const locus_rows *rows, const locus_tensor *more,
+                         float *to)
+{
+    const locus_tensor *q = &head->in->q;
+    const int64_t D = head->plan->call.D;
+    head->plan->kernels->scale_rows(to, D, locus_f32(q, head->b, head->h, rows->first),
+                                    q->stride[2], head_row(more, head->h), locus_row_scale(head),
+                                    rows->count, D, 0);
+}
+
+/* content = turned (scale (q + u)) */
+static void load_content(const locus_head *head, const locus_rows *rows)
 {
     const locus_plan *plan = head->plan;
-    const locus_tensors *in = head->in;
+    const locus_tensor *q = &head->in->q;
+    const int64_t D = plan->call.D, pairs = plan->call.pairs;
+    float *content = head->worker->content;
+    const int as_it_lies = head->packs_scale && !locus_present(&head->in->u);
+    if (plan->turn_query == NULL || !as_it_lies) load_queries(head, rows, &head->in->u, content);
+    if (plan->turn_query == NULL) return;
+    locus_turn_rows(plan, content, D,
+                    as_it_lies ? locus_f32(q, head->b, head->h, rows->first) : content,
+                    as_it_lies ? q->stride[2] : D, plan->turn_query + 2 * pairs * rows->first, 1.0f,
+                    rows->count);
+}
+
+/* 1 where q will do as it lies. Rows far apart would fall into the same sets of the first cache. */
+static int reads_queries(const locus_head *head)
+{
+    const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
-    const int64_t D = plan->call.D;
-    const float factor = (float)plan->call.scale;
-    const float *q = locus_f32(&in->q, head->b, head->h, rows->first);
-    plan->kernels->scale_rows(w->content, D, q, in->q.stride[2], head_row(&in->u, head->h), factor,
-                              rows->count, D, 0);
-    if (plan->turn_query != NULL)
-        locus_turn_rows(plan, w->content, D, w->content, D,
-                        plan->turn_query + 2 * plan->call.pairs * rows->first, 1.0f, rows->count);
-    if (plan->index != NULL && w->position != w->content)
-        plan->kernels->scale_rows(w->position, D, q, in->q.stride[2], head_row(&in->w, head->h),
-                                  factor, rows->count, D, 0);
-    if (locus_present(&in->pos_q)) load_places(head, rows);
+    return head->packs_scale && plan->turn_query == NULL && !locus_present(&head->in->u) &&
+           (w->position == w->content || plan->index == NULL) &&
+           head->in->q.stride[2] <= 2 * plan->call.D;
+}
+
+void locus_rows_load(const locus_head *head, locus_rows *rows)
+{
+    const locus_tensor *q = &head->in->q;
+    const locus_worker *w = head->worker;
+    if (reads_queries(head)) {
+        rows->content = rows->by_position = locus_f32(q, head->b, head->h, rows->first);
+        rows->row = q->stride[2];
+    } else {
+        rows->content = w->content;
+        rows->by_position = w->position;
+        rows->row = head->plan->call.D;
+        load_content(head, rows);
+        if (head->plan->index != NULL && w->position != w->content)
+            load_queries(head, rows, &head->in->w, w->position);
+    }
+    if (locus_present(&head->in->pos_q)) load_places(head, rows);
 }
 
 void locus_rows_find_bad(const locus_head *head, const locus_rows *rows)

@@ -121,7 +121,8 @@ static void entry_products(const locus_head *head, const locus_operand *o, float
     if (o->panels != NULL)
         product.panels = o->panels + locus_panel_at(first, o->width);
     else
-        kernels->pack(head->worker->entry_panels, entries, stride, count, o->width);
+        kernels->pack(head->worker->entry_panels, entries, stride, count, o->width,
+                      locus_panel_scale(head));
     kernels->product(&product);
 }
 
@@ -139,19 +140,18 @@ void locus_strip_extend(const locus_head *head, const locus_operand *operand, in
 }
 
 void locus_strip_products(const locus_head *head, const locus_band *band, const float *A,
-                          const locus_tensor *table, const float *panels, int64_t width,
-                          locus_strip *strip)
+                          int64_t row, const locus_tensor *table, const float *panels,
+                          int64_t width, locus_strip *strip)
 {
     const locus_stretch s = locus_band_stretch(head->plan, band);
     int32_t from[BAND_ROWS], to[BAND_ROWS];
-    locus_operand rows = {
-        A + band->first * width, width, band->rows, width, table, panels, from, to};
+    locus_operand rows = {A + band->first * row, row, band->rows, width, table, panels, from, to};
     roll(head->plan->kernels, strip, locus_panel_start(s.low), band->rows);
     locus_strip ordered = *strip;
     if (!head->unpacked) { /* the last row first, as find_row_reach has it */
         find_row_reach(head->plan, &s, band, from, to);
-        rows.A += (band->rows - 1) * width;
-        rows.row = -width;
+        rows.A += (band->rows - 1) * row;
+        rows.row = -row;
         ordered.data += (band->rows - 1) * strip->width;
         ordered.width = -strip->width;
     }
@@ -275,11 +275,11 @@ void locus_entries_begin(const locus_head *head, const locus_tensor *table, int6
 }
 
 void locus_entries_pack(const locus_head *head, const locus_tensor *table, int64_t width,
-                        float *panels)
+                        float scale, float *panels)
 {
     int64_t stride;
     const float *entries = locus_table_entries(head->plan, table, head->h, &stride);
-    head->plan->kernels->pack(panels, entries, stride, head->plan->row_count, width);
+    head->plan->kernels->pack(panels, entries, stride, head->plan->row_count, width, scale);
 }
 
 locus_block locus_entries(const locus_head *head, const locus_tensor *table, const uint8_t *bad)

@@ -57,10 +57,10 @@ int64_t locus_strips_floats(const locus_plan *plan, const locus_geometry *geomet
 void locus_strips_begin(const locus_head *head, float *data, locus_strips *strips);
 
 /* Make the strip hold A_i . (table entry) for the stretch of the band, whose rows of A come
- * first. A has `width` columns. `panels`: the packed table, or NULL. */
+ * first, `row` apart. A has `width` columns. `panels`: the packed table, or NULL. */
 void locus_strip_products(const locus_head *head, const locus_band *band, const float *A,
-                          const locus_tensor *table, const float *panels, int64_t width,
-                          locus_strip *strip);
+                          int64_t row, const locus_tensor *table, const float *panels,
+                          int64_t width, locus_strip *strip);
 
 /* What the epilogue of a product adds to pair (i, j): data[i * row + j] + shift[i], where
  * data, and beside data shift, may be NULL. */
@@ -134,9 +134,9 @@ locus_block locus_entries(const locus_head *head, const locus_tensor *table, con
 void locus_entries_begin(const locus_head *head, const locus_tensor *table, int64_t width,
                          uint8_t *bad);
 
-/* Pack a whole table. */
+/* Pack a whole table, times the scale. */
 void locus_entries_pack(const locus_head *head, const locus_tensor *table, int64_t width,
-                        float *panels);
+                        float scale, float *panels);
 
 /* Pairs by their entry, for locus_patch. */
 locus_pair_view locus_by_entry(const locus_head *head, const locus_tile *tile);

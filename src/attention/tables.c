@@ -54,6 +54,7 @@ static void fill_head(void *context, size_t index, uint32_t worker_number)
                              .in = f->in,
                              .worker = &worker,
                              .unpacked = plan->few_rows,
+                             .packs_scale = 1,
                              .tables = f->tables,
                              .h = (int64_t)index};
     locus_tables_use(&head);

@@ -218,10 +218,10 @@ static const float *fade_content(const locus_head *head, const locus_rows *rows,
     const locus_plan *plan = head->plan;
     locus_worker *w = head->worker;
     const int64_t D = plan->call.D;
-    if (!locus_tile_fades(plan, rows, tile)) return w->content;
+    if (!locus_tile_fades(plan, rows, tile)) return rows->content;
     for (int64_t i = 0; i < tile->rows; i++) {
         const float *gain = locus_row_gain(plan, rows, tile, i);
-        plan->kernels->fade(w->faded + i * D, w->content + i * D, gain, D, 0);
+        plan->kernels->fade(w->faded + i * D, rows->content + i * rows->row, gain, D, 0);
     }
     return w->faded;
 }
@@ -234,14 +234,15 @@ static int hides_some(const locus_head *head, const locus_tile *tile)
 
 /* The content product of one block, with what can be added on the way: the bias or the tables. */
 static void score_block(const locus_head *head, const locus_tile *tile, const locus_band *block,
-                        const float *content, locus_slice plus, const locus_finish *finish)
+                        const float *content, int64_t content_row, locus_slice plus,
+                        const locus_finish *finish)
 {
     const locus_worker *w = head->worker;
     const int64_t D = head->plan->call.D, row = head->geometry->stride;
     locus_product_tile product = {.c = w->score + block->first * row + block->column,
                                   .c_row = row,
-                                  .a = content + block->first * D,
-                                  .a_row = D,
+                                  .a = content + block->first * content_row,
+                                  .a_row = content_row,
                                   .panels =
                                       w->key_panels + locus_panel_at(tile->key + block->column, D),
                                   .rows = block->rows,
@@ -275,7 +276,8 @@ static void score_few(const locus_head *head, const locus_tile *tile, const locu
 }
 
 /* Content and tables, block by block. */
-static void score_with_tables(const locus_head *head, const locus_tile *tile, const float *content,
+static void score_with_tables(const locus_head *head, const locus_rows *rows,
+                              const locus_tile *tile, const float *content,
                               const locus_finish *finish)
 {
     const locus_plan *plan = head->plan;
@@ -289,8 +291,8 @@ static void score_with_tables(const locus_head *head, const locus_tile *tile, co
         const locus_band band = locus_band_at(tile, b);
         locus_strip *strip = &head->key_strips->band[b];
         if (key_table != NULL)
-            locus_strip_products(head, &band, w->position, key_table, w->key_table_panels,
-                                 plan->call.D, strip);
+            locus_strip_products(head, &band, rows->by_position, rows->row, key_table,
+                                 w->key_table_panels, plan->call.D, strip);
         for (int64_t column = 0; column < tile->columns;) {
             const locus_band block = locus_block_at(head, &band, column);
             locus_slice plus = {NULL, 0, NULL};
@@ -299,7 +301,7 @@ static void score_with_tables(const locus_head *head, const locus_tile *tile, co
             if (head->unpacked)
                 score_few(head, tile, &block, content, plus);
             else
-                score_block(head, tile, &block, content, plus, finish);
+                score_block(head, tile, &block, content, rows->row, plus, finish);
             column += block.columns;
         }
     }
@@ -316,7 +318,7 @@ int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locu
     const float *content = fade_content(head, rows, tile);
     if (!finished) finish = NULL;
     if (head->plan->index != NULL) {
-        score_with_tables(head, tile, content, finish);
+        score_with_tables(head, rows, tile, content, finish);
     } else {
         const locus_band all = locus_whole_band(tile);
         locus_slice plus = {bias_slice(head, tile), -1, NULL};
@@ -327,7 +329,7 @@ int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locu
         if (head->unpacked)
             score_few(head, tile, &all, content, plus);
         else
-            score_block(head, tile, &all, content, plus, finish);
+            score_block(head, tile, &all, content, rows->row, plus, finish);
     }
     if (head->unpacked && query_table != NULL) locus_few_by_keys(head, tile, query_table, w->score);
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile);

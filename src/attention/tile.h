@@ -42,8 +42,8 @@ typedef struct locus_worker {
     float *key_panels, *value_panels, *place_panels;
     uint8_t *key_bad, *value_bad, *place_bad; /* [Tk] */
     /* of the query rows */
-    float *content;              /* [rows][D] scale (turned q + u)                   */
-    float *position;             /* [rows][D] scale (q + w); `content` where they are alike */
+    float *content;              /* [rows][D] turned q + u, see locus_rows          */
+    float *position;             /* [rows][D] q + w; `content` where they are alike  */
     float *place;                /* [rows][D] scale pos_q                            */
     float *faded;                /* [rows][D] content times the tile's gain          */
     float *out;                  /* [rows][Dv]                                       */
@@ -88,17 +88,31 @@ typedef struct locus_head {
     locus_worker *worker;
     int64_t b, h, kv;
     int unpacked;      /* keys are read as they lie */
+    int packs_scale;   /* the scale lies in what is packed, keys and tables; else in query rows */
     int all_seen;      /* every row sees every key: nothing meets a weight of 0 but by underflow */
     const float *bias; /* by z, readable `window` floats beyond both ends; or NULL */
     const struct locus_tables *tables; /* packed before the call; NULL: by the call */
     struct locus_strips *key_strips;   /* products of the query rows with the key table */
 } locus_head;
 
+static inline float locus_panel_scale(const locus_head *head)
+{
+    return head->packs_scale ? (float)head->plan->call.scale : 1.0f;
+}
+static inline float locus_row_scale(const locus_head *head)
+{
+    return head->packs_scale ? 1.0f : (float)head->plan->call.scale;
+}
+
 /* The rows of one query tile. */
 typedef struct locus_rows {
     int64_t first, count;
     int64_t position;           /* of row 0 */
     int64_t tile_from, tile_to; /* key tiles with a pair in reach */
+    /* what meets the keys and the key table, rows `row` apart: turned q + u and q + w, times the
+     * scale of rows; the worker's, or q where it lies */
+    const float *content, *by_position;
+    int64_t row;
 } locus_rows;
 
 typedef struct locus_tile {
@@ -126,7 +140,7 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backw
 /* The query rows from `first` on: which key tiles they reach; their loads; the bad ones, for
  * sums over queries. */
 void locus_rows_reach(const locus_head *head, int64_t first, locus_rows *rows);
-void locus_rows_load(const locus_head *head, const locus_rows *rows);
+void locus_rows_load(const locus_head *head, locus_rows *rows);
 void locus_rows_find_bad(const locus_head *head, const locus_rows *rows);
 
 /* 0: no pair of the tile is seen, skip it. */

@@ -274,34 +274,39 @@ static LOCUS_PRODUCT(product)
 
 /* VL columns of VL rows, or of the last `tail` rows, in registers. */
 LOCUS_INLINE void transpose_block(float *to, int64_t to_row, const float *rows, int64_t row_stride,
-                                  int64_t tail)
+                                  int64_t tail, float factor)
 {
     vf block[VL];
     for (int i = 0; i < VL; i++)
-        block[i] = tail == 0 || i < tail ? v_load(rows + i * row_stride) : v_set1(0.0f);
+        block[i] = tail == 0 || i < tail ? v_mul(v_load(rows + i * row_stride), v_set1(factor))
+                                         : v_set1(0.0f);
     v_transpose(block);
     for (int i = 0; i < VL; i++) store_some(to + i * to_row, block[i], tail);
 }
 
-/* The last columns, fewer than VL, one by one. */
-static LOCUS_TRANSPOSE(transpose)
+/* to[c * to_row + r] = factor rows[r * row_stride + c] for r < count, c < width. The last columns,
+ * fewer than VL, one by one. */
+LOCUS_INLINE void transpose_rows(float *to, int64_t to_row, const float *rows, int64_t row_stride,
+                                 int64_t count, int64_t width, float factor)
 {
     for (int64_t r = 0; r < count; r += VL) {
         const int64_t some = count - r < VL ? count - r : VL;
         const float *from = rows + r * row_stride;
         int64_t c = 0;
         for (; some == VL && c + VL <= width; c += VL)
-            transpose_block(to + c * to_row + r, to_row, from + c, row_stride, 0);
+            transpose_block(to + c * to_row + r, to_row, from + c, row_stride, 0, factor);
         for (; c + VL <= width; c += VL)
-            transpose_block(to + c * to_row + r, to_row, from + c, row_stride, some);
+            transpose_block(to + c * to_row + r, to_row, from + c, row_stride, some, factor);
         for (; c < width; c++)
-            for (int64_t i = 0; i < some; i++) to[c * to_row + r + i] = from[i * row_stride + c];
+            for (int64_t i = 0; i < some; i++)
+                to[c * to_row + r + i] = from[i * row_stride + c] * factor;
     }
 }
 
 static LOCUS_PACK(pack)
 {
     for (int64_t r = 0; r < count; r += LOCUS_PANEL)
-        transpose(panels + locus_panel_at(r, width), LOCUS_PANEL, rows + r * row_stride, row_stride,
-                  count - r < LOCUS_PANEL ? count - r : LOCUS_PANEL, width);
+        transpose_rows(panels + locus_panel_at(r, width), LOCUS_PANEL, rows + r * row_stride,
+                       row_stride, count - r < LOCUS_PANEL ? count - r : LOCUS_PANEL, width,
+                       factor);
 }

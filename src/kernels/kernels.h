@@ -31,16 +31,11 @@ static inline int64_t locus_panel_floats(int64_t count, int64_t width)
 }
 static inline int64_t locus_panel_at(int64_t first, int64_t width) { return first * width; }
 
-/* Pack `count` rows of `width` floats, row_stride apart. */
+/* Pack `count` rows of `width` floats, row_stride apart, times factor. */
 #define LOCUS_PACK(name)                                                                           \
-    void name(float *panels, const float *rows, int64_t row_stride, int64_t count, int64_t width)
+    void name(float *panels, const float *rows, int64_t row_stride, int64_t count, int64_t width,  \
+              float factor)
 typedef LOCUS_PACK((*locus_pack_fn));
-
-/* to[c * to_row + r] = rows[r * row_stride + c] for r < count, c < width. */
-#define LOCUS_TRANSPOSE(name)                                                                      \
-    void name(float *to, int64_t to_row, const float *rows, int64_t row_stride, int64_t count,     \
-              int64_t width)
-typedef LOCUS_TRANSPOSE((*locus_transpose_fn));
 
 /* Rows that will be needed soon, `row` floats apart. */
 typedef struct locus_ahead {
@@ -312,7 +307,6 @@ typedef struct locus_kernels {
     const char *isa;
     uint32_t cpu; /* LOCUS_CPU_ bits it needs */
     locus_pack_fn pack;
-    locus_transpose_fn transpose;
     locus_product_fn product;
     locus_dots_fn dots;
     locus_mix_fn mix;

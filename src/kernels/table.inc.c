@@ -6,7 +6,6 @@ const locus_kernels KERNELS_NAME = {
     .isa = KERNELS_ISA,
     .cpu = KERNELS_CPU,
     .pack = pack,
-    .transpose = transpose,
     .product = product,
     .dots = dots,
     .mix = mix,

@@ -31,7 +31,7 @@ static void pack_panel(void *context, size_t index, uint32_t worker)
     (void)worker;
     j->kernels->pack(j->panels + locus_panel_at(first, inputs),
                      (const float *)w->data + first * w->stride[0], w->stride[0],
-                     least(LOCUS_PANEL, w->shape[0] - first), inputs);
+                     least(LOCUS_PANEL, w->shape[0] - first), inputs, 1.0f);
 }
 
 locus_packed locus_pack_weight(const locus_kernels *kernels, const locus_tensor *weight,

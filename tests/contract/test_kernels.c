@@ -105,26 +105,38 @@ static void test_gemm_times(const locus_kernels *k)
     }
 }
 
-/* ---- transposition ---- */
+/* ---- packing ---- */
 
-static void check_transpose(const locus_kernels *k, int64_t count, int64_t width)
+/* The product with unit rows gives back what was packed, transposed. */
+static void check_pack(const locus_kernels *k, int64_t count, int64_t width)
 {
+    static float panels[ROOM], unit[ROOM];
     const int64_t to_row = count + 3, row_stride = width + 2;
+    memset(unit, 0, sizeof unit);
+    for (int64_t i = 0; i < width; i++) unit[i * width + i] = 1.0f;
     memcpy(C, before, sizeof C);
-    k->transpose(C, to_row, A, row_stride, count, width);
+    k->pack(panels, A, row_stride, count, width, 0.5f);
+    k->product(&(locus_product_tile){.c = C,
+                                     .c_row = to_row,
+                                     .a = unit,
+                                     .a_row = width,
+                                     .panels = panels,
+                                     .rows = width,
+                                     .inner = width,
+                                     .columns = count});
     for (int64_t at = 0; at < (width + 1) * to_row; at++) {
         const int64_t c = at / to_row, r = at % to_row;
-        const float want = c < width && r < count ? A[r * row_stride + c] : before[at];
+        const float want = c < width && r < count ? 0.5f * A[r * row_stride + c] : before[at];
         CHECK(C[at] == want, "%dx%d at %d: %g, expected %g", (int)count, (int)width, (int)at,
               (double)C[at], (double)want);
     }
 }
 
-static void test_transpose(const locus_kernels *k)
+static void test_pack(const locus_kernels *k)
 {
-    if (!check_begin("kernels/%s/transpose", k->isa)) return;
-    for (int64_t count = 0; count <= 50; count += check_sample() ? 7 : 1)
-        for (int64_t width = 0; width <= 50; width++) check_transpose(k, count, width);
+    if (!check_begin("kernels/%s/pack", k->isa)) return;
+    for (int64_t count = 0; count <= 140; count += check_sample() ? 7 : 3)
+        for (int64_t width = 0; width <= 50; width++) check_pack(k, count, width);
 }
 
 /* ---- packed products ---- */
@@ -250,7 +262,7 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
     const float *plus = plus_row != 0 ? before + 4096 : NULL;
     const float *shift = plus != NULL && (rows + inner) % 2 ? before + 8000 : NULL;
     memcpy(C, before, sizeof C);
-    k->pack(panels, B, b_row, columns, inner);
+    k->pack(panels, B, b_row, columns, inner, 1.0f);
     locus_product_tile tile = {.c = C,
                                .c_row = c_row,
                                .a = A,
@@ -353,7 +365,7 @@ static locus_linear_tile linear_case(const locus_kernels *k, int64_t rows, int64
     t.b = lin_b;
     t.b_row = LOCUS_PANEL;
     if (variant & 32) {
-        k->pack(packed, lin_b, t.width, columns, t.width);
+        k->pack(packed, lin_b, t.width, columns, t.width, 1.0f);
         t.panels = packed;
     } else if (columns > LOCUS_PANEL || variant & 16) {
         t.b_row = columns + 1;
@@ -906,7 +918,7 @@ int main(int argc, char **argv)
         test_gemm(k);
         test_gemm_chain(k);
         test_gemm_times(k);
-        test_transpose(k);
+        test_pack(k);
         test_product(k);
         test_linear(k);
         test_linear_chain(k);
