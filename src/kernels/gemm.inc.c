@@ -173,6 +173,7 @@ LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_r
             fetch_some(&ahead[0]);
             fetch_some(&ahead[1]);
         }
+        if (w != NULL && some.from >= some.to) continue;
         switch (count) {
         case 1: BAND(1); break;
         case 2: BAND(2); break;
