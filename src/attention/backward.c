@@ -202,6 +202,7 @@ static int begin_tile(const locus_head *head, const locus_rows *rows, int64_t ke
         if (head->worker->lse[i] != -INFINITY) continue;
         tile->from[i] = tile->to[i] = 0;
         tile->whole = 0;
+        tile->ragged = 1;
     }
     return 1;
 }

@@ -34,7 +34,8 @@ static void refine_coarse_rows(const locus_head *head, const locus_rows *rows)
         if (!locus_tile_begin(head, rows, t, &tile)) continue;
         const int found = locus_tile_scores(&rolling, rows, &tile, &finish);
         head->plan->kernels->softmax_step(w->score, head->geometry->stride, tile.rows, tile.columns,
-                                          found ? w->greatest : NULL, w->top, w->sum, w->carry);
+                                          locus_tile_seen(&tile), found ? w->greatest : NULL,
+                                          w->top, w->sum, w->carry);
     }
     for (int64_t i = 0; i < rows->count; i++) {
         if (!is_coarse(w->lse[i]) || w->sum[i] == 0.0f) continue;
@@ -143,7 +144,7 @@ void locus_tile_gradients(locus_pass *pass, const locus_head *head, const locus_
     const locus_finish finish = {.top = w->lse, .factor = w->factor};
     if (!locus_tile_scores(&rolling, rows, tile, &finish))
         plan->kernels->softmax_again(w->score, head->geometry->stride, tile->rows, tile->columns,
-                                     w->lse, w->factor);
+                                     locus_tile_seen(tile), w->lse, w->factor);
     if (weight_gradients(pass, head, tile)) return;
     if (plan->call.dropout > 0.0) locus_tile_drop(head, tile, w->score, w->dropped, w->grad);
     plan->kernels->softmax_grad(w->grad, w->score, head->geometry->stride, tile->rows,

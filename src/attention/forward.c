@@ -144,6 +144,24 @@ static void look_ahead(const locus_forward_call *call, const locus_head *head, c
     locus_ahead_spread(look, 2 * products);
 }
 
+/* The next key tile, where keys do not stay near from one query tile to another. */
+static void look_at_keys(const locus_head *head, int64_t key_tile)
+{
+    const locus_plan *plan = head->plan;
+    locus_lookahead *look = &head->worker->progress->look;
+    const int64_t from = key_tile * plan->forward.keys, D = plan->call.D;
+    const int64_t to = locus_least(from + plan->forward.keys, plan->call.Tk);
+    const int64_t products = plan->index != NULL ? plan->forward.rows / BAND_ROWS : 1;
+    const locus_ahead panels = {.rows = head->worker->key_panels + locus_panel_at(from, D),
+                                .row = LOCUS_PANEL,
+                                .width = LOCUS_PANEL,
+                                .count = locus_panel_floats(to - from, D) / LOCUS_PANEL};
+    locus_ahead_begin(look);
+    locus_ahead_push(look, panels);
+    locus_ahead_add(look, &head->in->v, head->b, head->kv, from, to);
+    locus_ahead_spread(look, 2 * products);
+}
+
 static void attend_rows(const locus_forward_call *call, const locus_head *head, const task *now,
                         int64_t tile_number)
 {
@@ -154,9 +172,16 @@ static void attend_rows(const locus_forward_call *call, const locus_head *head, 
     const int64_t tiles = rows->tile_to - rows->tile_from;
     if (tiles == 1 && locus_value_table(head->plan, head->in) == NULL)
         online.results = call->results;
+    const int far = head->plan->keys_far;
     /* the product of values brings rows near too where it writes out itself */
-    look_ahead(call, head, now, tile_number, tiles + (online.results != NULL));
-    for (int64_t t = rows->tile_from; t < rows->tile_to; t++) locus_online_step(&online, t);
+    if (!far) look_ahead(call, head, now, tile_number, tiles + (online.results != NULL));
+    for (int64_t t = rows->tile_from; t < rows->tile_to; t++) {
+        if (far && t + 1 < rows->tile_to)
+            look_at_keys(head, t + 1);
+        else if (far)
+            look_ahead(call, head, now, tile_number, 1);
+        locus_online_step(&online, t);
+    }
     locus_online_flush(&online);
     if (!online.written) locus_online_write(head, rows, call->results, w->top, w->sum, w->out);
 }

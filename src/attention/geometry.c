@@ -44,16 +44,32 @@ static int64_t few_tiles(const locus_call *call, int64_t rows)
     return locus_ceil_div(locus_ceil_div(call->Tq, tiles), BAND) * BAND;
 }
 
+/* Where keys and values leave the second cache before the next query tile reads them, each tile
+ * waits for the third: four times the rows read them a quarter as often. That takes rows enough
+ * for all threads; rows do not depend on each other, so no bit tells. */
+static int64_t tile_rows(const locus_plan *plan, int64_t rows)
+{
+    enum { TALL = 192 };
+    const int64_t tiles = plan->call.B * plan->call.H * (plan->call.Tq / TALL);
+    if (plan->keys_far && tiles >= 8 * (int64_t)plan->threads) return TALL;
+    return few_tiles(&plan->call, rows);
+}
+
 void locus_choose_geometry(locus_plan *plan, const char *path)
 {
     const locus_call *call = &plan->call;
     const int64_t heads = call->B * call->H;
     plan->few_rows = path != NULL ? strcmp(path, "rows") == 0 : call->Tq <= FEW_ROWS;
+    /* More than half of the second cache. A table on the key side has tall tiles of its own, whose
+     * many short products have no room for rows to fetch. */
+    enum { NEAR_FLOATS = 1 << 18 };
+    plan->keys_far = call->Tk * (call->D + call->Dv) > NEAR_FLOATS &&
+                     locus_query_table(plan, &plan->shapes) == NULL;
     /* Few rows: the values of a tile are fetched while its keys are multiplied, and stay in the
      * second cache with whatever else is on its way. */
     enum { FETCHED_KEYS = 128 };
     plan->forward = plan->few_rows ? geometry(plan, FEW_ROWS, FETCHED_KEYS)
-                                   : geometry(plan, few_tiles(call, 48), 512);
+                                   : geometry(plan, tile_rows(plan, 48), 512);
     plan->backward = geometry(plan, 96, plan->gain != NULL ? 256 : 192);
     /* A key tile and its gradients stay near while a group of query tiles goes by. So many keys
      * and values of 64 floats, packed and not, and their gradients fill half of the second cache:

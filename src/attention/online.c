@@ -30,6 +30,30 @@ static void write_lse(const locus_head *head, const locus_results *results, int6
     for (int64_t i = 0; i < count; i++) to[i * results->lse.stride[2]] = lse[i];
 }
 
+/* Rows from `first` on that see about the same columns, and the columns that one of them sees. */
+enum { ROWS_ALIKE = 6 }; /* those of a register tile */
+typedef struct some_rows {
+    int64_t count, from, to;
+} some_rows;
+
+static some_rows rows_alike(const locus_tile *tile, int64_t first)
+{
+    const int64_t left = tile->rows - first;
+    if (tile->whole) return (some_rows){left, 0, tile->columns};
+    const int64_t count = locus_least(ROWS_ALIKE, left);
+    return (some_rows){count, tile->from[first], tile->to[first + count - 1]};
+}
+
+/* Take `count` of the rows, or what is left. */
+static locus_ahead share_of(locus_ahead *rows, int64_t count)
+{
+    locus_ahead share = *rows;
+    share.count = locus_least(count, rows->count);
+    rows->count -= share.count;
+    rows->rows += share.count * rows->row;
+    return share;
+}
+
 /* The rows of out and lse at once, where one key tile is all. */
 static void write_values(locus_online *online, const locus_tile *tile, const float *weights,
                          const locus_block *values)
@@ -37,13 +61,23 @@ static void write_values(locus_online *online, const locus_tile *tile, const flo
     const locus_head *head = online->head;
     const locus_worker *w = head->worker;
     const locus_kernels *kernels = head->plan->kernels;
-    const int64_t Dv = head->plan->call.Dv;
+    const int64_t Dv = head->plan->call.Dv, stride = head->geometry->stride;
     locus_ahead ahead[2];
     locus_ahead_take(&w->progress->look, ahead);
     kernels->softmax_end(w->lse, w->factor, w->top, w->sum, tile->rows);
-    kernels->gemm_times(out_row(head, online->results, tile->query), online->results->out.stride[2],
-                        weights, head->geometry->stride, values->clean, values->clean_row,
-                        tile->rows, tile->columns, Dv, w->factor, ahead);
+    const int64_t parts = tile->whole ? 1 : locus_ceil_div(tile->rows, ROWS_ALIKE);
+    const int64_t each[2] = {locus_ceil_div(ahead[0].count, parts),
+                             locus_ceil_div(ahead[1].count, parts)};
+    for (int64_t i = 0; i < tile->rows;) {
+        const some_rows rows = rows_alike(tile, i);
+        const locus_ahead some[2] = {share_of(&ahead[0], each[0]), share_of(&ahead[1], each[1])};
+        kernels->gemm_times(out_row(head, online->results, tile->query + i),
+                            online->results->out.stride[2], weights + i * stride + rows.from,
+                            stride, values->clean + rows.from * values->clean_row,
+                            values->clean_row, rows.count, rows.to - rows.from, Dv, w->factor + i,
+                            some);
+        i += rows.count;
+    }
     for (int64_t i = 0; i < tile->rows; i++)
         if (w->sum[i] == 0.0f)
             memset(out_row(head, online->results, tile->query + i), 0, (size_t)Dv * sizeof(float));
@@ -60,6 +94,28 @@ static void carry_out(const locus_head *head, int64_t rows)
             head->plan->kernels->scale(w->out + i * Dv, w->out + i * Dv, w->carry[i], Dv);
 }
 
+/* out[i] = carry[i] out[i] + sum_j P[i][j] v_j */
+static void mix_values(const locus_online *online, const locus_tile *tile, const float *weights,
+                       const locus_block *values)
+{
+    const locus_head *head = online->head;
+    const locus_kernels *kernels = head->plan->kernels;
+    const int64_t Dv = head->plan->call.Dv, stride = head->geometry->stride;
+    for (int64_t i = 0; i < tile->rows;) {
+        const some_rows rows = rows_alike(tile, i);
+        float *out = head->worker->out + i * Dv;
+        const float *some = weights + i * stride + rows.from;
+        const float *seen = values->clean + rows.from * values->clean_row;
+        if (online->out_holds)
+            kernels->gemm_carry(out, Dv, some, stride, seen, values->clean_row, rows.count,
+                                rows.to - rows.from, Dv, head->worker->carry + i);
+        else
+            kernels->gemm(out, Dv, some, stride, 1, seen, values->clean_row, rows.count,
+                          rows.to - rows.from, Dv, 0);
+        i += rows.count;
+    }
+}
+
 /* out[i] = carry[i] out[i] + sum_j P[i][j] (v_j + RV[row(delta)]); the second part waits in
  * the fold. */
 static void add_values(locus_online *online, const locus_tile *tile)
@@ -67,7 +123,6 @@ static void add_values(locus_online *online, const locus_tile *tile)
     const locus_head *head = online->head;
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
-    const locus_geometry *g = head->geometry;
     const int64_t Dv = plan->call.Dv;
     const float *weights = w->score;
     if (plan->call.dropout > 0.0) locus_tile_drop(head, tile, w->score, w->score, NULL);
@@ -80,12 +135,8 @@ static void add_values(locus_online *online, const locus_tile *tile)
     if (head->unpacked) {
         carry_out(head, carried);
         locus_few_values(head, tile, weights, &values);
-    } else if (carried > 0)
-        plan->kernels->gemm_carry(w->out, Dv, weights, g->stride, values.clean, values.clean_row,
-                                  tile->rows, tile->columns, Dv, w->carry);
-    else
-        plan->kernels->gemm(w->out, Dv, weights, g->stride, 1, values.clean, values.clean_row,
-                            tile->rows, tile->columns, Dv, 0);
+    } else
+        mix_values(online, tile, weights, &values);
     online->out_holds = 1;
     locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &values, locus_by_column(), Dv);
     if (locus_value_table(plan, head->in) == NULL) return;
@@ -130,7 +181,8 @@ void locus_online_step(locus_online *online, int64_t key_tile)
     if (head.unpacked && head.tables == NULL) head.bias = locus_few_bias(&head, &tile);
     const int found = locus_tile_scores(&head, &online->rows, &tile, &finish);
     head.plan->kernels->softmax_step(w->score, head.geometry->stride, tile.rows, tile.columns,
-                                     found ? w->greatest : NULL, w->top, w->sum, w->carry);
+                                     locus_tile_seen(&tile), found ? w->greatest : NULL, w->top,
+                                     w->sum, w->carry);
     add_values(online, &tile);
 }
 

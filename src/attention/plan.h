@@ -61,6 +61,7 @@ struct locus_plan {
     int64_t least_block;
 
     int few_rows;  /* forward reads keys as they lie: packing does not pay */
+    int keys_far;  /* the keys and values of a head do not stay in the second cache */
     int hides;     /* some pair may be hidden               */
     int has_bias;  /* an additive value by distance         */
     int has_reset; /* the position part of m = 0 or n = 0 is replaced */

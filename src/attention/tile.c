@@ -76,6 +76,7 @@ int locus_tile_begin(const locus_head *head, const locus_rows *rows, int64_t key
     tile->last = key_tile + 1 == rows->tile_to;
     tile->skips_reset = 0;
     tile->key_masked = 0;
+    tile->ragged = 0;
     tile->whole = find_whole(&head->plan->call, tile);
     if (tile->whole && !locus_present(&head->in->key_mask)) return 1;
     int64_t end = find_columns(head, tile);
@@ -131,6 +132,7 @@ static void product_places(const locus_head *head, const locus_tile *tile)
     const locus_worker *w = head->worker;
     const locus_geometry *g = head->geometry;
     const int64_t D = head->plan->call.D;
+    const locus_seen wanted = locus_tile_wanted(tile, 0);
     const locus_product_tile product = {.c = w->places,
                                         .c_row = g->stride,
                                         .a = w->place,
@@ -140,7 +142,9 @@ static void product_places(const locus_head *head, const locus_tile *tile)
                                         .inner = D,
                                         .columns = tile->columns,
                                         .plus = bias_slice(head, tile),
-                                        .plus_row = -1};
+                                        .plus_row = -1,
+                                        .from = wanted.from,
+                                        .to = wanted.to};
     head->plan->kernels->product(&product);
 }
 
@@ -166,10 +170,11 @@ static void add_dense(const locus_head *head, const locus_tile *tile)
 {
     const locus_tensor *dense = &head->in->bias_dense;
     for (int64_t i = 0; i < tile->rows; i++) {
+        const int64_t from = tile->from[i], count = tile->to[i] - from;
         const float *row =
             dense_row(dense, sizeof *row, head->b, head->h, tile->query + i, tile->key);
         float *score = head->worker->score + i * head->geometry->stride;
-        head->plan->kernels->add_bias(score, row, tile->columns);
+        head->plan->kernels->add_bias(score + from, row + from, count);
     }
 }
 
@@ -180,17 +185,15 @@ static void hide_masked(const locus_head *head, const locus_tile *tile)
         float *score = head->worker->score + i * head->geometry->stride;
         if (locus_present(mask)) {
             const uint8_t *row = dense_row(mask, 1, head->b, head->h, tile->query + i, tile->key);
-            for (int64_t j = 0; j < tile->columns; j++)
+            for (int64_t j = tile->from[i]; j < tile->to[i]; j++)
                 score[j] = row[j * mask->stride[3]] != 0 ? score[j] : -INFINITY;
         }
         if (tile->key_masked) {
             const uint8_t *row =
                 (const uint8_t *)key_mask->data + locus_offset(key_mask, head->b, tile->key, 0, 0);
-            for (int64_t j = 0; j < tile->columns; j++)
+            for (int64_t j = tile->from[i]; j < tile->to[i]; j++)
                 score[j] = row[j * key_mask->stride[1]] != 0 ? score[j] : -INFINITY;
         }
-        for (int64_t j = 0; j < tile->from[i]; j++) score[j] = -INFINITY;
-        for (int64_t j = tile->to[i]; j < tile->columns; j++) score[j] = -INFINITY;
     }
 }
 
@@ -239,6 +242,7 @@ static void score_block(const locus_head *head, const locus_tile *tile, const lo
 {
     const locus_worker *w = head->worker;
     const int64_t D = head->plan->call.D, row = head->geometry->stride;
+    const locus_seen wanted = locus_tile_wanted(tile, block->first);
     locus_product_tile product = {.c = w->score + block->first * row + block->column,
                                   .c_row = row,
                                   .a = content + block->first * content_row,
@@ -250,7 +254,10 @@ static void score_block(const locus_head *head, const locus_tile *tile, const lo
                                   .columns = block->columns,
                                   .plus = plus.data,
                                   .plus_row = plus.row,
-                                  .shift = plus.shift};
+                                  .shift = plus.shift,
+                                  .from = wanted.from,
+                                  .to = wanted.to,
+                                  .before = block->column};
     locus_ahead_take(&head->worker->progress->look, product.ahead);
     if (finish != NULL && finish->greatest != NULL) {
         product.greatest = finish->greatest + block->first * LOCUS_LANES;
@@ -333,7 +340,7 @@ int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locu
     }
     if (head->unpacked && query_table != NULL) locus_few_by_keys(head, tile, query_table, w->score);
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile);
-    if (hides_some(head, tile)) hide_masked(head, tile);
+    if (tile->key_masked || locus_present(&head->in->mask)) hide_masked(head, tile);
     return finished;
 }
 

@@ -123,8 +123,21 @@ typedef struct locus_tile {
     int last;           /* of the key tiles that its rows reach              */
     int key_masked;     /* key_mask hides some column                        */
     int skips_reset;    /* pairs whose position part was replaced count as not seen */
+    int ragged;         /* from and to do not ascend: rows in between see nothing   */
     int32_t from[MOST_ROWS], to[MOST_ROWS]; /* columns that causal and window let through */
 } locus_tile;
+
+static inline locus_seen locus_tile_seen(const locus_tile *tile)
+{
+    return tile->whole ? (locus_seen){NULL, NULL} : (locus_seen){tile->from, tile->to};
+}
+
+/* What a product need compute of the rows from `first` on. */
+static inline locus_seen locus_tile_wanted(const locus_tile *tile, int64_t first)
+{
+    return tile->whole || tile->ragged ? (locus_seen){NULL, NULL}
+                                       : (locus_seen){tile->from + first, tile->to + first};
+}
 
 /* Pack the head's tables, as far as its worker has room for them (NULL: not), for the forward
  * pass. */
@@ -154,8 +167,9 @@ typedef struct locus_finish {
     const float *top, *factor;
 } locus_finish;
 
-/* worker->score: the logits, -inf where a pair is not seen. Returns 1 if `finish` could be
- * done on the way, else 0: then it is left to the caller. */
+/* worker->score: the logits, -inf where a mask hides a pair, anything where causal and window do:
+ * what comes next goes by locus_tile_seen. Returns 1 if `finish` could be done on the way, else
+ * 0: then it is left to the caller. */
 int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locus_tile *tile,
                       const locus_finish *finish);
 

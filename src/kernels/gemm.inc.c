@@ -147,21 +147,42 @@ LOCUS_INLINE int64_t band_rows(int64_t left)
     return left >= 4 ? 4 : left >= 2 ? 2 : 1;
 }
 
-LOCUS_INLINE void all_bands(float *C, int64_t c_row, const float *A, int64_t a_row,
-                            int64_t a_column, const float *B, int64_t b_row, int64_t rows,
-                            int64_t inner, int64_t columns, const int accumulate,
-                            const float *carry, finish f, fetch *ahead, const int edges)
+/* The columns that rows want; see locus_product_tile. Those of a band in whole vectors. */
+typedef struct wanted {
+    const int32_t *from, *to;
+    int64_t before;
+} wanted;
+
+typedef struct stretch {
+    int64_t from, to;
+} stretch;
+
+LOCUS_INLINE stretch wanted_columns(const wanted *w, int64_t row, int64_t rows, int64_t columns)
+{
+    if (w == NULL) return (stretch){0, columns};
+    const int64_t first = w->from[row] - w->before, past = w->to[row + rows - 1] - w->before;
+    const int64_t from = first > 0 ? first / VL * VL : 0;
+    const int64_t to = (past + VL - 1) / VL * VL;
+    return (stretch){from, past <= from ? from : to < columns ? to : columns};
+}
+
+LOCUS_INLINE void
+all_bands(float *C, int64_t c_row, const float *A, int64_t a_row, int64_t a_column, const float *B,
+          int64_t b_row, int64_t rows, int64_t inner, int64_t columns, const int accumulate,
+          const float *carry, finish f, fetch *ahead, const wanted *w, const int edges)
 {
 #define BAND(count)                                                                                \
-    row_band(C + i * c_row, c_row, A + i * a_row, a_row, a_column, B, b_row, inner, columns,       \
-             accumulate ? C + i * c_row : NULL, carry != NULL ? carry + i : NULL,                  \
-             finish_at(f, i, 0, c_row), count, edges)
+    row_band(C + i * c_row + some.from, c_row, A + i * a_row, a_row, a_column, B + some.from,      \
+             b_row, inner, some.to - some.from, accumulate ? C + i * c_row + some.from : NULL,     \
+             carry != NULL ? carry + i : NULL, finish_at(f, i, some.from, c_row), count, edges)
     for (int64_t i = 0, count; i < rows; i += count) {
         count = band_rows(rows - i);
+        const stretch some = wanted_columns(w, i, count, columns);
         if (ahead != NULL) {
             fetch_some(&ahead[0]);
             fetch_some(&ahead[1]);
         }
+        if (w != NULL && some.from >= some.to) continue;
         switch (count) {
         case 1: BAND(1); break;
         case 2: BAND(2); break;
@@ -179,16 +200,16 @@ static LOCUS_GEMM(gemm)
     const finish none = {0};
     if (accumulate)
         all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 1, NULL, none, NULL,
-                  1);
+                  NULL, 1);
     else
         all_bands(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, 0, NULL, none, NULL,
-                  1);
+                  NULL, 1);
 }
 
 static LOCUS_GEMM_CARRY(gemm_carry)
 {
     const finish none = {0};
-    all_bands(C, c_row, A, a_row, 1, B, b_row, rows, inner, columns, 1, carry, none, NULL, 1);
+    all_bands(C, c_row, A, a_row, 1, B, b_row, rows, inner, columns, 1, carry, none, NULL, NULL, 1);
 }
 
 static LOCUS_GEMM_TIMES(gemm_times)
@@ -196,11 +217,12 @@ static LOCUS_GEMM_TIMES(gemm_times)
     const finish times = {.factor = factor};
     const int64_t bands = rows / GEMM_ROWS;
     fetch ahead_of[2] = {fetch_begin(ahead[0], bands), fetch_begin(ahead[1], bands)};
-    all_bands(C, c_row, A, a_row, 1, B, b_row, rows, inner, columns, 0, NULL, times, ahead_of, 1);
+    all_bands(C, c_row, A, a_row, 1, B, b_row, rows, inner, columns, 0, NULL, times, ahead_of, NULL,
+              1);
 }
 
 /* A panel is the transpose of LOCUS_PANEL rows: [width][LOCUS_PANEL]. */
-LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f)
+LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f, const int chooses)
 {
     const int64_t kept = f.greatest != NULL && !t->greatest_so_far ? t->rows * LOCUS_LANES : 0;
     for (int64_t i = 0; i < kept; i += VL) v_store(f.greatest + i, v_set1(-INFINITY));
@@ -208,31 +230,10 @@ LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f)
     fetch ahead[2] = {fetch_begin(t->ahead[0], bands), fetch_begin(t->ahead[1], bands)};
     for (int64_t c = 0; c < t->columns; c += LOCUS_PANEL) {
         const int64_t count = t->columns - c < LOCUS_PANEL ? t->columns - c : LOCUS_PANEL;
+        const wanted some = {t->from, t->to, t->before + c};
         all_bands(t->c + c, t->c_row, t->a, t->a_row, 1, t->panels + locus_panel_at(c, t->inner),
                   LOCUS_PANEL, t->rows, t->inner, count, 0, NULL, finish_at(f, 0, c, t->c_row),
-                  ahead, 0);
-    }
-}
-
-/* Of each panel, the bands of rows that want some of it; whole vectors of columns. */
-LOCUS_INLINE void wanted_products(const locus_product_tile *t)
-{
-    const finish none = {0};
-    for (int64_t c = 0; c < t->columns; c += LOCUS_PANEL) {
-        const int64_t count = t->columns - c < LOCUS_PANEL ? t->columns - c : LOCUS_PANEL;
-        const float *panel = t->panels + locus_panel_at(c, t->inner);
-        for (int64_t i = 0, rows; i < t->rows; i += rows) {
-            rows = band_rows(t->rows - i);
-            const int64_t from = t->from[i] - t->before - c,
-                          to = t->to[i + rows - 1] - t->before - c;
-            const int64_t low = from > 0 ? from / VL * VL : 0;
-            const int64_t end = (to + VL - 1) / VL * VL;
-            const int64_t high = end < count ? end : count;
-            if (low < high)
-                all_bands(t->c + i * t->c_row + c + low, t->c_row, t->a + i * t->a_row, t->a_row, 1,
-                          panel + low, LOCUS_PANEL, rows, t->inner, high - low, 0, NULL, none, NULL,
-                          1);
-        }
+                  ahead, chooses && t->from != NULL ? &some : NULL, chooses);
     }
 }
 
@@ -240,22 +241,21 @@ LOCUS_INLINE void wanted_products(const locus_product_tile *t)
  * the compiler keeps its pointers in registers. */
 #define PLUS .plus = t->plus, .plus_row = t->plus_row
 #define SHIFT .shift = t->shift
-#define PRODUCT_WAY(name, ...)                                                                     \
-    static LOCUS_NOINLINE LOCUS_PRODUCT(name) { panel_products(t, (finish){__VA_ARGS__}); }
-#define PRODUCT_WAYS(name, ...)                                                                    \
-    PRODUCT_WAY(name, __VA_ARGS__)                                                                 \
-    PRODUCT_WAY(name##_plus, PLUS, __VA_ARGS__)                                                    \
-    PRODUCT_WAY(name##_both, PLUS, SHIFT, __VA_ARGS__)                                             \
+#define PRODUCT_WAY(name, chooses, ...)                                                            \
+    static LOCUS_NOINLINE LOCUS_PRODUCT(name) { panel_products(t, (finish){__VA_ARGS__}, chooses); }
+#define PRODUCT_WAYS(name, chooses, ...)                                                           \
+    PRODUCT_WAY(name, chooses, __VA_ARGS__)                                                        \
+    PRODUCT_WAY(name##_plus, chooses, PLUS, __VA_ARGS__)                                           \
+    PRODUCT_WAY(name##_both, chooses, PLUS, SHIFT, __VA_ARGS__)                                    \
     static const locus_product_fn name##_ways[3] = {name, name##_plus, name##_both};
-PRODUCT_WAYS(product_sum, .greatest = NULL)
-PRODUCT_WAYS(product_greatest, .greatest = t->greatest)
-PRODUCT_WAYS(product_weight, .top = t->top, .factor = t->factor)
-PRODUCT_WAYS(product_grad, .weight = t->weight, .delta = t->delta)
+PRODUCT_WAYS(product_sum, 1, .greatest = NULL)
+PRODUCT_WAYS(product_greatest, 0, .greatest = t->greatest)
+PRODUCT_WAYS(product_weight, 0, .top = t->top, .factor = t->factor)
+PRODUCT_WAYS(product_grad, 0, .weight = t->weight, .delta = t->delta)
 #undef PRODUCT_WAYS
 #undef PRODUCT_WAY
 #undef SHIFT
 #undef PLUS
-static LOCUS_NOINLINE LOCUS_PRODUCT(product_wanted) { wanted_products(t); }
 
 static LOCUS_PRODUCT(product)
 {
@@ -266,8 +266,6 @@ static LOCUS_PRODUCT(product)
         product_weight_ways[added](t);
     else if (t->weight != NULL)
         product_grad_ways[added](t);
-    else if (t->from != NULL)
-        product_wanted(t);
     else
         product_sum_ways[added](t);
 }

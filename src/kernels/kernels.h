@@ -66,7 +66,8 @@ typedef struct locus_product_tile {
     const float *top, *factor;
     const float *weight, *delta;
     /* Of row i the columns from[i] - before .. to[i] - before - 1 alone are wanted, from and to
-     * ascending with i; the others hold anything. NULL: all. For plain sums, nothing added. */
+     * ascending with i; the others hold anything. NULL: all. For sums that nothing more is done
+     * with. */
     const int32_t *from, *to;
     int64_t before;
     locus_ahead ahead[2];
@@ -163,7 +164,13 @@ typedef LOCUS_LINEAR((*locus_linear_fn));
     int name(uint8_t *bad, const float *rows, int64_t row_stride, int64_t count, int64_t width)
 typedef LOCUS_BAD_ROWS((*locus_bad_rows_fn));
 
-/* One step of the streaming softmax on rows x columns scores.
+/* Of row i of a tile the columns from[i] .. to[i] - 1 alone are seen. NULL: all. */
+typedef struct locus_seen {
+    const int32_t *from, *to;
+} locus_seen;
+
+/* One step of the streaming softmax on rows x columns scores. Those that are not
+ * seen may hold anything and count as -inf.
  * Invariant over the keys seen so far:
  *     top[i] = max s,  sum[i] = sum e^(s - top[i]),  out[i] = sum e^(s - top[i]) v.
  * On return S holds e^(s - top) and carry[i] = e^(old top - new top), by which the caller
@@ -172,8 +179,8 @@ typedef LOCUS_BAD_ROWS((*locus_bad_rows_fn));
  * top, sum and carry have room for LOCUS_LANES more rows. `greatest` is what product found,
  * or NULL. */
 #define LOCUS_SOFTMAX_STEP(name)                                                                   \
-    void name(float *S, int64_t stride, int64_t rows, int64_t columns, const float *greatest,      \
-              float *top, float *sum, float *carry)
+    void name(float *S, int64_t stride, int64_t rows, int64_t columns, locus_seen seen,            \
+              const float *greatest, float *top, float *sum, float *carry)
 typedef LOCUS_SOFTMAX_STEP((*locus_softmax_step_fn));
 
 /* What is left of the streaming softmax: lse[i] = top[i] + ln sum[i], factor[i] = 1 / sum[i]; of
@@ -190,10 +197,10 @@ typedef LOCUS_SOFTMAX_END((*locus_softmax_end_fn));
               int64_t rows, int64_t width)
 typedef LOCUS_ROW_DOTS((*locus_row_dots_fn));
 
-/* S[i][j] = e^(S[i][j] - top[i]) factor[i]; exactly 0 where S[i][j] is -inf. */
+/* S[i][j] = e^(S[i][j] - top[i]) factor[i]; exactly 0 where S[i][j] is -inf or not seen. */
 #define LOCUS_SOFTMAX_AGAIN(name)                                                                  \
-    void name(float *S, int64_t stride, int64_t rows, int64_t columns, const float *top,           \
-              const float *factor)
+    void name(float *S, int64_t stride, int64_t rows, int64_t columns, locus_seen seen,            \
+              const float *top, const float *factor)
 typedef LOCUS_SOFTMAX_AGAIN((*locus_softmax_again_fn));
 
 /* dS[i][j] = P[i][j] (dP[i][j] - delta[i]), written over dP; 0 where P is 0. */

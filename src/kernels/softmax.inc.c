@@ -1,12 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax over tiles, there and back. */
 
-/* Columns are worked on in whole vectors: the slack behind the last one becomes -inf. */
-static inline int64_t pad_row(float *row, int64_t columns)
+/* The columns of a row that it sees, in whole vectors: `from` and `to` are multiples of VL. What
+ * else is in the first and the last one becomes -inf. */
+typedef struct seen_columns {
+    int64_t from, to;
+} seen_columns;
+
+LOCUS_INLINE seen_columns see_columns(float *row, locus_seen seen, int64_t i, int64_t columns)
 {
-    const int64_t padded = (columns + VL - 1) / VL * VL;
-    for (int64_t c = columns; c < padded; c++) row[c] = -INFINITY;
-    return padded;
+    const int64_t first = seen.from != NULL ? seen.from[i] : 0;
+    const int64_t past = seen.to != NULL ? seen.to[i] : columns;
+    const seen_columns whole = {first / VL * VL, (past + VL - 1) / VL * VL};
+    if (first > whole.from) v_storen(row + whole.from, v_set1(-INFINITY), first - whole.from);
+    if (whole.to > past) v_storen(row + past, v_set1(-INFINITY), whole.to - past);
+    return whole;
+}
+
+/* The weights of the other columns. */
+LOCUS_INLINE void clear_others(float *row, seen_columns seen, int64_t columns)
+{
+    for (int64_t c = 0; c < seen.from; c += VL) v_store(row + c, v_set1(0.0f));
+    for (int64_t c = seen.to; c < columns; c += VL) v_store(row + c, v_set1(0.0f));
 }
 
 static inline float row_greatest(const float *row, int64_t padded)
@@ -21,14 +36,20 @@ static inline float row_greatest(const float *row, int64_t padded)
     return v_greatest(v_max(other, greatest));
 }
 
+LOCUS_INLINE float seen_greatest(float *row, int64_t columns, locus_seen seen, int64_t i)
+{
+    const seen_columns at = see_columns(row, seen, i, columns);
+    return row_greatest(row + at.from, at.to - at.from);
+}
+
 /* The greatest score of each row, and e^(old top - new top) for all rows at once. */
-static inline void raise_tops(const float *S, int64_t stride, int64_t rows, int64_t padded,
-                              const float *greatest, float *top, float *carry)
+LOCUS_INLINE void raise_tops(float *S, int64_t stride, int64_t rows, int64_t columns,
+                             locus_seen seen, const float *greatest, float *top, float *carry)
 {
     for (int64_t i = 0; i < rows; i++) {
         const float tile_top = greatest != NULL
                                    ? row_greatest(greatest + i * LOCUS_LANES, LOCUS_LANES)
-                                   : row_greatest(S + i * stride, padded);
+                                   : seen_greatest(S + i * stride, columns, seen, i);
         const float new_top = tile_top > top[i] ? tile_top : top[i];
         /* equal tops, -inf and +inf among them, carry 1 */
         carry[i] = new_top == top[i] ? 0.0f : top[i] - new_top;
@@ -57,13 +78,25 @@ static inline float exponentiate(float *row, int64_t padded, float top)
     return v_sum(v_add(v_add(total[0], total[1]), v_add(total[2], total[3])));
 }
 
+LOCUS_INLINE LOCUS_SOFTMAX_STEP(step_rows)
+{
+    raise_tops(S, stride, rows, columns, seen, greatest, top, carry);
+    for (int64_t i = 0; i < rows; i++) {
+        float *row = S + i * stride;
+        const seen_columns at = see_columns(row, seen, i, columns);
+        sum[i] = sum[i] * carry[i] + exponentiate(row + at.from, at.to - at.from, top[i]);
+        clear_others(row, at, columns);
+    }
+}
+
+/* Compiled for all columns too: short rows would feel the tests. */
 static LOCUS_SOFTMAX_STEP(softmax_step)
 {
-    int64_t padded = columns;
-    for (int64_t i = 0; i < rows; i++) padded = pad_row(S + i * stride, columns);
-    raise_tops(S, stride, rows, padded, greatest, top, carry);
-    for (int64_t i = 0; i < rows; i++)
-        sum[i] = sum[i] * carry[i] + exponentiate(S + i * stride, padded, top[i]);
+    const locus_seen all = {NULL, NULL};
+    if (seen.from == NULL)
+        step_rows(S, stride, rows, columns, all, greatest, top, sum, carry);
+    else
+        step_rows(S, stride, rows, columns, seen, greatest, top, sum, carry);
 }
 
 /* Rows without a sum have top = -inf, so 0 will do for their logarithm. */
@@ -87,11 +120,12 @@ static LOCUS_SOFTMAX_AGAIN(softmax_again)
 {
     for (int64_t i = 0; i < rows; i++) {
         float *row = S + i * stride;
-        const int64_t padded = pad_row(row, columns);
+        const seen_columns at = see_columns(row, seen, i, columns);
         const vf minus = v_set1(-reference(top[i])), times = v_set1(factor[i]);
-        for (int64_t c = 0; c < padded; c += VL) {
+        for (int64_t c = at.from; c < at.to; c += VL) {
             v_store(row + c, weight_again(v_load(row + c), minus, times));
         }
+        clear_others(row, at, columns);
     }
 }
 

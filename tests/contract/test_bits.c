@@ -294,6 +294,9 @@ int main(int argc, char **argv)
     for (size_t v = 0; v < TEST_VARIANTS; v += (check_sample() ? 3 : 1)) {
         test_threads(&test_variants[v], "threads",
                      (test_spec){.B = 2, .H = 2, .Hk = 1, .Tq = 330, .Tk = 330, .D = 8});
+        /* keys beyond the second cache: tall tiles with one thread, low ones with more */
+        test_threads(&test_variants[v], "threads-far-keys",
+                     (test_spec){.B = 2, .H = 4, .Tq = 200, .Tk = 1030, .D = 128});
         test_threads(&test_variants[v], "threads-few-queries",
                      (test_spec){.B = 1, .H = 4, .Hk = 2, .Tq = 3, .Tk = 2200, .D = 8});
         test_prepared(&test_variants[v]);

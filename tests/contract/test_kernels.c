@@ -160,7 +160,7 @@ static void check_finishes(const locus_kernels *k, locus_product_tile *tile)
     for (int64_t i = 0; i < tile->rows; i++) {
         float row[256];
         memcpy(row, sums + i * tile->c_row, (size_t)tile->columns * sizeof *row);
-        k->softmax_again(row, 256, 1, tile->columns, &top[i], &factor[i]);
+        k->softmax_again(row, 256, 1, tile->columns, (locus_seen){0}, &top[i], &factor[i]);
         CHECK(!memcmp(row, C + i * tile->c_row, (size_t)tile->columns * sizeof *row),
               "weights of row %d differ from softmax_again", (int)i);
     }
@@ -315,7 +315,7 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
     memcpy(whole, greatest, sizeof whole);
     check_two_calls(k, tile, whole);
     tile.greatest = NULL;
-    if (plus == NULL && shift == NULL) check_wanted(k, tile);
+    check_wanted(k, tile);
     check_finishes(k, &tile);
 }
 
@@ -507,7 +507,7 @@ static void check_exp_row(const locus_kernels *k, float *row, int64_t count)
     static float S[KEYS];
     float top = 0.0f, factor = 1.0f;
     memcpy(S, row, (size_t)count * sizeof *S);
-    k->softmax_again(S, KEYS, 1, count, &top, &factor);
+    k->softmax_again(S, KEYS, 1, count, (locus_seen){0}, &top, &factor);
     for (int64_t c = 0; c < count; c++) {
         const double want = exp((double)row[c]);
         const double ulp = want < FLT_MIN ? (double)FLT_MIN : want * FLT_EPSILON;
@@ -531,7 +531,7 @@ static void test_exp(const locus_kernels *k)
     if (check_begin("kernels/%s/exp/special", k->isa)) {
         const float top = 0.0f, factor = 1.0f;
         float special[KEYS] = {0.0f, -INFINITY, NAN, -1e30f};
-        k->softmax_again(special, KEYS, 1, 4, &top, &factor);
+        k->softmax_again(special, KEYS, 1, 4, (locus_seen){0}, &top, &factor);
         CHECK(special[0] == 1.0f, "e^0 is %.9g", (double)special[0]);
         CHECK(special[1] == 0.0f && special[3] == 0.0f, "e^-inf, e^-1e30");
         CHECK(isnan(special[2]), "e^NaN is %g", (double)special[2]);
@@ -583,7 +583,7 @@ static void test_streaming(const locus_kernels *k)
             float S[KEYS];
             const int count = at + step <= 200 ? step : 200 - at;
             for (int c = 0; c < count; c++) S[c] = A[at + c] * 20.0f;
-            k->softmax_step(S, KEYS, 1, count, NULL, top, sum, carry);
+            k->softmax_step(S, KEYS, 1, count, (locus_seen){0}, NULL, top, sum, carry);
             out *= (double)carry[0];
             for (int c = 0; c < count; c++) out += (double)S[c] * (double)B[at + c];
         }
@@ -610,13 +610,41 @@ static void test_softmax_special(const locus_kernels *k)
     S[KEYS + 1] = 2.0f;
     S[2 * KEYS + 2] = NAN;
     S[3 * KEYS] = INFINITY;
-    k->softmax_step(S, KEYS, 4, 5, NULL, top, sum, carry);
+    k->softmax_step(S, KEYS, 4, 5, (locus_seen){0}, NULL, top, sum, carry);
     CHECK(top[0] == -INFINITY && sum[0] == 0.0f && carry[0] == 1.0f && S[0] == 0.0f,
           "a row of -inf: top %g sum %g carry %g", (double)top[0], (double)sum[0],
           (double)carry[0]);
     CHECK(top[1] == 2.0f && sum[1] == 1.0f && S[KEYS + 1] == 1.0f && S[KEYS] == 0.0f, "one score");
     CHECK(isnan(sum[2]), "NaN: sum %g", (double)sum[2]);
     CHECK(isnan(sum[3]), "+inf: sum %g", (double)sum[3]);
+}
+
+/* Columns that a row does not see may hold anything: they count as -inf. */
+static void test_softmax_seen(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/softmax/seen", k->isa)) return;
+    for (int32_t first = 0; first <= KEYS - 3; first += 3)
+        for (int32_t past = first; past <= KEYS - 3; past += 2) {
+            float S[KEYS], hidden[KEYS], again[KEYS], factor = 0.5f;
+            float top[2][LOCUS_LANES] = {{-INFINITY}, {-INFINITY}}, sum[2][LOCUS_LANES] = {{0.0f}};
+            float carry[LOCUS_LANES];
+            for (int c = 0; c < KEYS; c++) {
+                const int sees = c >= first && c < past;
+                S[c] = again[c] = sees ? A[c] : NAN;
+                hidden[c] = sees ? A[c] : -INFINITY;
+            }
+            const locus_seen seen = {&first, &past};
+            k->softmax_step(S, KEYS, 1, KEYS - 3, seen, NULL, top[0], sum[0], carry);
+            k->softmax_step(hidden, KEYS, 1, KEYS - 3, (locus_seen){0}, NULL, top[1], sum[1],
+                            carry);
+            k->softmax_again(again, KEYS, 1, KEYS - 3, seen, top[0], &factor);
+            CHECK(top[0][0] == top[1][0], "%d to %d: top", first, past);
+            CHECK(fabsf(sum[0][0] - sum[1][0]) <= 1e-5f * sum[1][0], "%d to %d: sum", first, past);
+            for (int c = 0; c < KEYS - 3; c++) {
+                CHECK(S[c] == hidden[c], "%d to %d: weight %d", first, past, c);
+                CHECK(again[c] == factor * S[c], "%d to %d: weight %d again", first, past, c);
+            }
+        }
 }
 
 static void test_softmax_grad(const locus_kernels *k)
@@ -928,6 +956,7 @@ int main(int argc, char **argv)
         test_softmax_end(k);
         test_streaming(k);
         test_softmax_special(k);
+        test_softmax_seen(k);
         test_softmax_grad(k);
         test_drop(k);
         test_lookup(k);
