@@ -9,6 +9,7 @@ const locus_kernels KERNELS_NAME = {
     .transpose = transpose,
     .product = product,
     .dots = dots,
+    .turn_dots = turn_dots,
     .mix = mix,
     .pair_dots = pair_dots,
     .row_dots = row_dots,
