@@ -60,11 +60,7 @@ const float *locus_few_bias(const locus_head *head, const locus_tile *tile)
     /* row i of the tile reads z = z_00 - i + j */
     const int64_t z_00 = plan->call.most - tile->delta_00;
     const int64_t first = z_00 - (tile->rows - 1), end = z_00 + tile->columns;
-    for (int64_t z = first; z < end; z += BURST) {
-        bring(head, BURST);
-        locus_lower_bias(plan, head->in, head->h, z, locus_least(z + BURST, end),
-                         head->worker->bias + (z - first));
-    }
+    locus_lower_bias(plan, head->in, head->h, first, end, head->worker->bias);
     return head->worker->bias - first;
 }
 
@@ -166,7 +162,7 @@ static void push_places(locus_lookahead *look, const locus_head *head, int64_t k
 static int64_t tile_work(const locus_head *head, int64_t heads, int64_t keys)
 {
     const locus_plan *plan = head->plan;
-    const int64_t products = 2 + plan->has_bias + locus_present(&head->in->pos_k) +
+    const int64_t products = 2 + locus_present(&head->in->pos_k) +
                              (locus_key_table(plan, head->in) != NULL) +
                              (locus_query_table(plan, head->in) != NULL);
     const int turns = plan->turn_key != NULL && !turns_in_passing(plan, plan->call.Tq);
