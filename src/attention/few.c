@@ -60,11 +60,7 @@ const float *locus_few_bias(const locus_head *head, const locus_tile *tile)
     /* row i of the tile reads z = z_00 - i + j */
     const int64_t z_00 = plan->call.most - tile->delta_00;
     const int64_t first = z_00 - (tile->rows - 1), end = z_00 + tile->columns;
-    for (int64_t z = first; z < end; z += BURST) {
-        bring(head, BURST);
-        locus_lower_bias(plan, head->in, head->h, z, locus_least(z + BURST, end),
-                         head->worker->bias + (z - first));
-    }
+    locus_lower_bias(plan, head->in, head->h, first, end, head->worker->bias);
     return head->worker->bias - first;
 }
 
@@ -99,16 +95,29 @@ static void turned_content(const locus_head *head, float *C, const float *A, int
     progress->turned_count = columns;
 }
 
+/* One query that shares its keys with no other head has no use for turned keys. */
+static int turns_in_passing(const locus_plan *plan, int64_t rows)
+{
+    const int64_t pairs = plan->call.pairs;
+    return rows == 1 && plan->forward.group == 1 && 2 * pairs == plan->call.D &&
+           pairs % LOCUS_LANES == 0;
+}
+
 void locus_few_content(const locus_head *head, float *C, const float *A, int64_t key, int64_t rows,
                        int64_t columns, const float *plus, int64_t plus_row)
 {
-    const locus_tensor *k = &head->in->k;
-    const int64_t D = head->plan->call.D;
-    if (head->plan->turn_key != NULL)
-        turned_content(head, C, A, key, rows, columns, plus, plus_row);
+    const locus_plan *plan = head->plan;
+    const int64_t D = plan->call.D, key_row = head->in->k.stride[2];
+    const float *keys = locus_f32(&head->in->k, head->b, head->kv, key);
+    if (plan->turn_key == NULL)
+        locus_few_dots(head, C, head->geometry->stride, A, D, keys, key_row, rows, D, columns, plus,
+                       plus_row);
+    else if (turns_in_passing(plan, rows))
+        plan->kernels->turn_dots(C, A, keys, key_row, plan->turn_key + D * key, plan->call.pairs,
+                                 plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, columns,
+                                 plus, next(head, columns));
     else
-        locus_few_dots(head, C, head->geometry->stride, A, D, locus_f32(k, head->b, head->kv, key),
-                       k->stride[2], rows, D, columns, plus, plus_row);
+        turned_content(head, C, A, key, rows, columns, plus, plus_row);
 }
 
 /* ---- what comes next ---- */
@@ -153,10 +162,11 @@ static void push_places(locus_lookahead *look, const locus_head *head, int64_t k
 static int64_t tile_work(const locus_head *head, int64_t heads, int64_t keys)
 {
     const locus_plan *plan = head->plan;
-    const int64_t products = 2 + plan->has_bias + locus_present(&head->in->pos_k) +
+    const int64_t products = 2 + locus_present(&head->in->pos_k) +
                              (locus_key_table(plan, head->in) != NULL) +
                              (locus_query_table(plan, head->in) != NULL);
-    return keys * (heads * products + (plan->turn_key != NULL));
+    const int turns = plan->turn_key != NULL && !turns_in_passing(plan, plan->call.Tq);
+    return keys * (heads * products + turns);
 }
 
 void locus_few_ahead(const locus_head *heads, int64_t count, const locus_rows *rows, int64_t t,

@@ -66,6 +66,94 @@ static LOCUS_DOTS(dots)
 #undef DOTS_OF
 }
 
+/* (-x, x, -x, x, ...) */
+LOCUS_INLINE vf alternating(float x)
+{
+    float lanes[VL];
+    for (int k = 0; k < VL; k++) lanes[k] = k % 2 == 0 ? -x : x;
+    return v_load(lanes);
+}
+
+/* Lanes whose sum is a . b turned: in the order of row_products, each product as in `turn`. */
+LOCUS_INLINE vf turned_halves(const float *a, const float *b, const float *turn, int64_t pairs)
+{
+    vf sum = v_set1(0.0f);
+    LOCUS_UNROLL
+    for (int64_t t = 0; t < pairs; t += VL) {
+        const vf x = v_load(b + t), y = v_load(b + pairs + t);
+        const vf cosine = v_load(turn + t), sine = v_load(turn + pairs + t);
+        sum = v_fma(v_load(a + t), v_sub(v_mul(x, cosine), v_mul(y, sine)), sum);
+    }
+    LOCUS_UNROLL
+    for (int64_t t = 0; t < pairs; t += VL) {
+        const vf x = v_load(b + t), y = v_load(b + pairs + t);
+        const vf cosine = v_load(turn + t), sine = v_load(turn + pairs + t);
+        sum = v_fma(v_load(a + pairs + t), v_add(v_mul(y, cosine), v_mul(x, sine)), sum);
+    }
+    return sum;
+}
+
+LOCUS_INLINE vf turned_neighbours(const float *a, const float *b, const float *turn, int64_t pairs,
+                                  vf sign)
+{
+    vf sum = v_set1(0.0f);
+    LOCUS_UNROLL
+    for (int64_t t = 0; t < pairs; t += VL / 2) {
+        const vf x = v_load(b + 2 * t), sine = v_mul(v_twice(turn + pairs + t), sign);
+        const vf turned = v_add(v_mul(x, v_twice(turn + t)), v_mul(v_swap_pairs(x), sine));
+        sum = v_fma(v_load(a + 2 * t), turned, sum);
+    }
+    return sum;
+}
+
+/* As dot_block. */
+LOCUS_INLINE vf turn_block(const float *a, const float *right, int64_t row_stride,
+                           const float *turn, int64_t pairs, int64_t count, fetch *ahead,
+                           const int interleaved)
+{
+    const vf sign = alternating(1.0f);
+    vf sum[VL];
+    LOCUS_UNROLL
+    for (int k = 0; k < VL; k++) {
+        const float *row = right + k * row_stride, *by = turn + k * 2 * pairs;
+        if (k % FETCH_ROWS == 0) fetch_some(ahead);
+        sum[k] = k >= count    ? v_set1(0.0f)
+                 : interleaved ? turned_neighbours(a, row, by, pairs, sign)
+                               : turned_halves(a, row, by, pairs);
+    }
+    return v_sums(sum);
+}
+
+LOCUS_INLINE void turn_dots_of(float *C, const float *a, const float *right, int64_t row_stride,
+                               const float *turn, int64_t pairs, int64_t columns, const float *plus,
+                               fetch *ahead, const int interleaved)
+{
+    for (int64_t c = 0; c < columns; c += VL) {
+        const int64_t tail = columns - c < VL ? columns - c : 0;
+        const float *from = right + c * row_stride, *by = turn + c * 2 * pairs;
+        vf score = tail == 0 ? turn_block(a, from, row_stride, by, pairs, VL, ahead, interleaved)
+                             : turn_block(a, from, row_stride, by, pairs, tail, ahead, interleaved);
+        if (plus != NULL) score = v_add(score, load_some(plus + c, tail));
+        store_some(C + c, score, tail);
+    }
+}
+
+static LOCUS_TURN_DOTS(turn_dots)
+{
+    fetch f = fetch_begin(ahead, (columns + FETCH_ROWS - 1) / FETCH_ROWS);
+#define TURN_DOTS(pairs, interleaved)                                                              \
+    turn_dots_of(C, a, right, row_stride, turn, pairs, columns, plus, &f, interleaved)
+    if (interleaved && pairs == 2 * VL)
+        TURN_DOTS(2 * VL, 1);
+    else if (interleaved)
+        TURN_DOTS(pairs, 1);
+    else if (pairs == 2 * VL)
+        TURN_DOTS(2 * VL, 0);
+    else
+        TURN_DOTS(pairs, 0);
+#undef TURN_DOTS
+}
+
 /* sum[v] += sum_j a[j] B[j]. */
 LOCUS_INLINE void mix_vectors(float *C, const float *a, const float *B, int64_t b_row,
                               int64_t inner, fetch *ahead, int64_t tail, const int vectors)

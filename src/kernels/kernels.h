@@ -83,6 +83,14 @@ typedef LOCUS_PRODUCT((*locus_product_fn));
               int64_t plus_row, locus_ahead ahead)
 typedef LOCUS_DOTS((*locus_dots_fn));
 
+/* C[c] = a . (row c turned) + plus[c], with the bits of `turn` and `dots` and without their way
+ * through memory. All columns belong to pairs, which are a multiple of LOCUS_LANES. */
+#define LOCUS_TURN_DOTS(name)                                                                      \
+    void name(float *C, const float *a, const float *right, int64_t row_stride, const float *turn, \
+              int64_t pairs, int interleaved, int64_t columns, const float *plus,                  \
+              locus_ahead ahead)
+typedef LOCUS_TURN_DOTS((*locus_turn_dots_fn));
+
 /* C[i][c] += sum_j A[i][j] B[j][c] for few rows, with the bits of gemm; `ahead` meanwhile. */
 #define LOCUS_MIX(name)                                                                            \
     void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *B,              \
@@ -316,6 +324,7 @@ typedef struct locus_kernels {
     locus_pack_fn pack;
     locus_product_fn product;
     locus_dots_fn dots;
+    locus_turn_dots_fn turn_dots;
     locus_mix_fn mix;
     locus_pair_dots_fn pair_dots;
     locus_row_dots_fn row_dots;

@@ -169,9 +169,7 @@ LOCUS_INLINE void turn_halves(float *to, const float *row, const float *turn, in
 LOCUS_INLINE void turn_neighbours(float *to, const float *row, const float *turn, int64_t pairs,
                                   float direction)
 {
-    float alternating[VL];
-    for (int k = 0; k < VL; k++) alternating[k] = k % 2 == 0 ? -direction : direction;
-    const vf sign = v_load(alternating), zero = v_set1(0.0f);
+    const vf sign = alternating(direction), zero = v_set1(0.0f);
     int64_t t = 0;
     for (; t + VL / 2 <= pairs; t += VL / 2) {
         const vf x = v_load(row + 2 * t), sine = v_mul(v_twice(turn + pairs + t), sign);

@@ -8,6 +8,7 @@ const locus_kernels KERNELS_NAME = {
     .pack = pack,
     .product = product,
     .dots = dots,
+    .turn_dots = turn_dots,
     .mix = mix,
     .pair_dots = pair_dots,
     .row_dots = row_dots,

@@ -829,6 +829,30 @@ static void test_turn(const locus_kernels *k)
 
 /* ---- dropout ---- */
 
+/* turn_dots has the bits of turn and dots, and writes no further. */
+static void test_turn_dots(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/turn_dots", k->isa)) return;
+    enum { MOST = 37, ROW = 100 };
+    static const int counts[] = {1, 15, 16, 17, MOST};
+    static float turned[MOST * ROW];
+    for (int n = 0; n < 5; n++)
+        for (int pairs = 16; pairs <= 48; pairs += 16)
+            for (int way = 0; way < 4; way++) {
+                const int count = counts[n], interleaved = way % 2, width = 2 * pairs;
+                const float *plus = way / 2 ? A + 50 : NULL;
+                const locus_ahead ahead = {B, 5, 64, count};
+                float got[MOST + 1], want[MOST + 1];
+                got[count] = want[count] = 7.0f;
+                k->turn(turned, ROW, A, ROW, B, pairs, interleaved, 1.0f, count, width,
+                        (locus_ahead){0});
+                k->dots(want, MOST, A + 3, 0, turned, ROW, 1, width, count, plus, 0, ahead);
+                k->turn_dots(got, A + 3, A, ROW, B, pairs, interleaved, count, plus, ahead);
+                CHECK(!memcmp(got, want, (size_t)(count + 1) * sizeof *got),
+                      "turn_dots of %d rows of %d pairs differs", count, pairs);
+            }
+}
+
 static void test_drop(const locus_kernels *k)
 {
     if (!check_begin("kernels/%s/drop", k->isa)) return;
@@ -962,6 +986,7 @@ int main(int argc, char **argv)
         test_lookup(k);
         test_slide(k);
         test_turn(k);
+        test_turn_dots(k);
         test_rows(k);
         test_scale_rows(k);
         test_fade(k);
