@@ -145,12 +145,11 @@ static group *carve_worker(const locus_backward_call *call, uint32_t number, loc
     return locus_take(&arena, 1, sizeof(group));
 }
 
-/* rows[i] *= scale, and the sum of the rows goes to `sum`, if not NULL. */
-static void scale_and_sum(const locus_plan *plan, float *rows, int64_t count, float *sum)
+/* sum += scale (the sum of the rows) */
+static void add_rows(const locus_plan *plan, const float *rows, int64_t count, float *sum)
 {
     const int64_t D = plan->call.D;
-    plan->kernels->scale_rows(rows, D, rows, D, NULL, (float)plan->call.scale, count, D, 0);
-    for (int64_t i = 0; sum != NULL && i < count; i++) plan->kernels->add(sum, rows + i * D, D);
+    plan->kernels->scale_rows(sum, 0, rows, D, NULL, (float)plan->call.scale, count, D, 1);
 }
 
 /* dq = scale (dcontent turned back + dposition); du, dw: their sums over the rows. A row of dq
@@ -162,22 +161,19 @@ static void finish_queries(const locus_backward_call *call, const locus_head *he
     const locus_worker *w = head->worker;
     const locus_tensor *q = &call->grad->q;
     const int64_t D = plan->call.D, count = rows->count;
-    float *to = call->wanted.q ? locus_f32(q, head->b, head->h, rows->first) : NULL;
-    float factor = (float)plan->call.scale;
-    if (slot->u != NULL) {
-        scale_and_sum(plan, w->dcontent, count, slot->u);
-        factor = 1.0f;
-    }
+    const int apart = plan->index != NULL && w->dposition != w->dcontent;
+    const float factor = (float)plan->call.scale;
+    if (slot->u != NULL) add_rows(plan, w->dcontent, count, slot->u);
+    if (slot->w != NULL) add_rows(plan, w->dposition, count, slot->w);
+    if (!call->wanted.q) return;
     if (plan->turn_query != NULL)
         locus_turn_rows(plan, w->dcontent, D, w->dcontent, D,
                         plan->turn_query + 2 * plan->call.pairs * rows->first, -1.0f, count);
-    if (to != NULL)
-        plan->kernels->scale_rows(to, q->stride[2], w->dcontent, D, NULL, factor, count, D,
-                                  call->accumulate);
-    if (plan->index == NULL) return;
-    scale_and_sum(plan, w->dposition, count, slot->w);
-    if (to != NULL)
-        plan->kernels->scale_rows(to, q->stride[2], w->dposition, D, NULL, 1.0f, count, D, 1);
+    float *to = locus_f32(q, head->b, head->h, rows->first);
+    plan->kernels->scale_rows(to, q->stride[2], w->dcontent, D, NULL, factor, count, D,
+                              call->accumulate);
+    if (apart)
+        plan->kernels->scale_rows(to, q->stride[2], w->dposition, D, NULL, factor, count, D, 1);
 }
 
 static void finish_rows(const locus_backward_call *call, const locus_head *head,

@@ -66,7 +66,7 @@ void locus_backward_rows_begin(const locus_backward_call *call, const locus_head
                             out->stride[2], rows->count, Dv);
     locus_rows_find_bad(head, rows);
     if (any_coarse) refine_coarse_rows(head, rows);
-    if (plan->index != NULL)
+    if (plan->index != NULL && w->dposition != w->dcontent)
         memset(w->dposition, 0, (size_t)(rows->count * D) * sizeof *w->dposition);
 }
 
@@ -122,7 +122,8 @@ static int weight_gradients(locus_pass *pass, const locus_head *head, const locu
     for (int64_t b = 0; b < locus_bands(tile); b++) {
         const locus_band band = locus_band_at(tile, b);
         locus_strip *strip = &pass->value_strip.band[b];
-        locus_strip_products(head, &band, head->worker->dout, table, NULL, plan->call.Dv, strip);
+        locus_strip_products(head, &band, head->worker->dout, table,
+                             head->worker->value_table_panels, plan->call.Dv, strip);
         for (int64_t column = 0; column < tile->columns;) {
             const locus_band block = locus_block_at(head, &band, column);
             weight_block(head, tile, &block, locus_strip_slice(head, &block, strip), at_once);

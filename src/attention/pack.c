@@ -67,6 +67,11 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     float *query_panels = locus_take_floats(arena, by_keys ? panels : 0);
     w->key_table_panels = panels > 0 ? key_panels : NULL;
     w->query_table_panels = by_keys && panels > 0 ? query_panels : NULL;
+    const int packs_values =
+        backward && panels > 0 && locus_value_table(plan, &plan->shapes) != NULL;
+    const int64_t value_floats = packs_values ? locus_panel_floats(plan->row_count, Dv) : 0;
+    float *value_panels = locus_take_floats(arena, value_floats);
+    w->value_table_panels = packs_values ? value_panels : NULL;
     w->entry_panels = locus_take_floats(arena, tables ? locus_panel_floats(MOST_KEYS, wide) : 0);
     w->key_table_bad = locus_take(arena, tables ? plan->row_count : 0, 1);
     w->query_table_bad = locus_take(arena, by_keys ? plan->row_count : 0, 1);
@@ -85,7 +90,8 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
 
     w->dout = locus_take_floats(arena, backward ? all_rows * Dv : 0);
     w->dcontent = locus_take_floats(arena, backward ? all_rows * D : 0);
-    w->dposition = locus_take_floats(arena, backward && tables ? all_rows * D : 0);
+    w->dposition =
+        alike ? w->dcontent : locus_take_floats(arena, backward && tables ? all_rows * D : 0);
     w->dplace = locus_take_floats(arena, backward && places ? all_rows * D : 0);
     w->diagonal = locus_take_floats(arena, backward && plan->has_bias ? g->window : 0);
 }
@@ -201,6 +207,8 @@ static void pack_entries(const locus_head *head)
         locus_entries_pack(head, key_table, D, w->key_table_panels);
     if (query_table != NULL && w->query_table_panels != NULL)
         locus_entries_pack(head, query_table, D, w->query_table_panels);
+    if (value_table != NULL && w->value_table_panels != NULL)
+        locus_entries_pack(head, value_table, head->plan->call.Dv, w->value_table_panels);
 }
 
 void locus_tables_pack(const locus_head *head)

@@ -60,14 +60,15 @@ typedef struct locus_worker {
     float *strips[4]; /* see relative.h: reads and folds of two tables       */
     float *key_strip; /* [keys][..] products with, or folds to, a key-side table */
     float *flipped;   /* [LOCUS_LANES][rows] a few columns of a tile             */
-    float *key_table_panels, *query_table_panels; /* packed tables; NULL: packed as they roll */
+    /* packed tables; NULL: packed as they roll. That of the values: backward only */
+    float *key_table_panels, *query_table_panels, *value_table_panels;
     float *entry_panels; /* MOST_KEYS packed table rows                    */
     uint8_t *key_table_bad, *query_table_bad, *value_table_bad; /* [row_count]       */
     float *clean[4]; /* [keys or rows][max(D, Dv)] clean rows          */
     float *turned;   /* [keys or Tk][D] turned keys                    */
     uint8_t *content_bad, *position_bad, *place_row_bad, *dout_bad; /* [rows]        */
     float *dout;                          /* [rows][Dv]                              */
-    float *dcontent, *dposition, *dplace; /* [rows][D]                               */
+    float *dcontent, *dposition, *dplace; /* [rows][D]; dposition as `position`      */
     float *diagonal;                      /* [window] sums by distance               */
     int32_t *written; /* [key tiles] keys of each whose dk and dv hold sums         */
     locus_progress *progress;

@@ -279,7 +279,8 @@ typedef LOCUS_ADD_BIAS((*locus_add_bias_fn));
 typedef LOCUS_SCALE((*locus_scale_fn));
 
 /* to[r][c] = (resume ? to[r][c] : 0) + factor (rows[r][c] + shift[c]) for r < count, c < width;
- * shift NULL: 0. A sum that starts from 0 is never -0. `to` may be `rows`. */
+ * shift NULL: 0. A sum that starts from 0 is never -0. `to` may be `rows`; to_row may be 0, which
+ * sums the rows. */
 #define LOCUS_SCALE_ROWS(name)                                                                     \
     void name(float *to, int64_t to_row, const float *rows, int64_t row_stride,                    \
               const float *shift, float factor, int64_t count, int64_t width, int resume)
