@@ -232,9 +232,11 @@ static int hides_some(const locus_head *head, const locus_tile *tile)
     return !tile->whole || tile->key_masked || locus_present(&head->in->mask);
 }
 
-/* The content product of one block, with what can be added on the way: the bias or the tables. */
+/* The content product of one block, with what can be added on the way: the products of places, and
+ * the bias or the tables. */
 static void score_block(const locus_head *head, const locus_tile *tile, const locus_band *block,
-                        const float *content, locus_slice plus, const locus_finish *finish)
+                        const float *content, locus_slice plus, int places,
+                        const locus_finish *finish)
 {
     const locus_worker *w = head->worker;
     const int64_t D = head->plan->call.D, row = head->geometry->stride;
@@ -250,6 +252,10 @@ static void score_block(const locus_head *head, const locus_tile *tile, const lo
                                   .plus = plus.data,
                                   .plus_row = plus.row,
                                   .shift = plus.shift};
+    if (places) {
+        product.also_a = w->place + block->first * D;
+        product.also_panels = w->place_panels + locus_panel_at(tile->key + block->column, D);
+    }
     locus_ahead_take(&head->worker->progress->look, product.ahead);
     if (finish != NULL && finish->greatest != NULL) {
         product.greatest = finish->greatest + block->first * LOCUS_LANES;
@@ -299,7 +305,7 @@ static void score_with_tables(const locus_head *head, const locus_tile *tile, co
             if (head->unpacked)
                 score_few(head, tile, &block, content, plus);
             else
-                score_block(head, tile, &block, content, plus, finish);
+                score_block(head, tile, &block, content, plus, 0, finish);
             column += block.columns;
         }
     }
@@ -320,14 +326,16 @@ int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locu
     } else {
         const locus_band all = locus_whole_band(tile);
         locus_slice plus = {bias_slice(head, tile), -1, NULL};
-        if (places) {
+        const int apart = places && (head->unpacked || head->plan->has_reset);
+        if (apart) {
             make_places(head, rows, tile);
             plus = (locus_slice){w->places, head->geometry->stride, NULL};
-        }
+        } else if (places && plus.data == NULL)
+            plus = (locus_slice){w->zeros, 0, NULL};
         if (head->unpacked)
             score_few(head, tile, &all, content, plus);
         else
-            score_block(head, tile, &all, content, plus, finish);
+            score_block(head, tile, &all, content, plus, places && !apart, finish);
     }
     if (head->unpacked && query_table != NULL) locus_few_by_keys(head, tile, query_table, w->score);
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile);

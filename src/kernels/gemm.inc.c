@@ -21,6 +21,8 @@ LOCUS_INLINE void store_some(float *p, vf x, int64_t tail)
 /* What becomes of the sums of a tile; see locus_product_tile. The pointers stand at its first
  * row and column. */
 typedef struct finish {
+    const float *also_a, *also_b; /* more operands, whose products are summed behind the first */
+    int64_t also_a_row;
     const float *plus;
     int64_t plus_row;
     const float *shift;
@@ -31,6 +33,7 @@ typedef struct finish {
 
 LOCUS_INLINE finish finish_at(finish f, int64_t row, int64_t column, int64_t c_row)
 {
+    if (f.also_a != NULL) f.also_a += row * f.also_a_row, f.also_b += column;
     if (f.plus != NULL) f.plus += row * f.plus_row + column;
     if (f.shift != NULL) f.shift += row;
     if (f.greatest != NULL) f.greatest += row * LOCUS_LANES;
@@ -71,6 +74,20 @@ LOCUS_INLINE void finish_sums(float *C, vf *sum, int64_t c_row, finish f, const 
         if (C[c] > most[0]) most[0] = C[c];
 }
 
+LOCUS_INLINE void sum_products(vf sum[GEMM_ROWS][GEMM_VECTORS], const float *A, int64_t a_row,
+                               int64_t a_column, const float *B, int64_t b_row, int64_t inner,
+                               int64_t tail, const int rows, const int vectors)
+{
+    for (int64_t j = 0; j < inner; j++) {
+        vf b[GEMM_VECTORS];
+        for (int v = 0; v < vectors; v++) b[v] = load_some(B + j * b_row + v * VL, tail);
+        for (int i = 0; i < rows; i++) {
+            const vf a = v_set1(A[i * a_row + j * a_column]);
+            for (int v = 0; v < vectors; v++) sum[i][v] = v_fma(a, b[v], sum[i][v]);
+        }
+    }
+}
+
 LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t a_row,
                                int64_t a_column, const float *B, int64_t b_row, int64_t inner,
                                const float *start, finish f, int64_t tail, const int rows,
@@ -80,14 +97,9 @@ LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t 
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < vectors; v++)
             sum[i][v] = start != NULL ? load_some(start + i * c_row + v * VL, tail) : v_set1(0.0f);
-    for (int64_t j = 0; j < inner; j++) {
-        vf b[GEMM_VECTORS];
-        for (int v = 0; v < vectors; v++) b[v] = load_some(B + j * b_row + v * VL, tail);
-        for (int i = 0; i < rows; i++) {
-            const vf a = v_set1(A[i * a_row + j * a_column]);
-            for (int v = 0; v < vectors; v++) sum[i][v] = v_fma(a, b[v], sum[i][v]);
-        }
-    }
+    sum_products(sum, A, a_row, a_column, B, b_row, inner, tail, rows, vectors);
+    if (f.also_a != NULL)
+        sum_products(sum, f.also_a, a_row, a_column, f.also_b, b_row, inner, tail, rows, vectors);
     LOCUS_UNROLL
     for (int i = 0; i < rows; i++) finish_sums(C + i * c_row, sum[i], c_row, f, i, tail, vectors);
 }
@@ -187,8 +199,11 @@ LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f)
     fetch ahead[2] = {fetch_begin(t->ahead[0], bands), fetch_begin(t->ahead[1], bands)};
     for (int64_t c = 0; c < t->columns; c += LOCUS_PANEL) {
         const int64_t count = t->columns - c < LOCUS_PANEL ? t->columns - c : LOCUS_PANEL;
-        all_bands(t->c + c, t->c_row, t->a, t->a_row, 1, t->panels + locus_panel_at(c, t->inner),
-                  LOCUS_PANEL, t->rows, t->inner, count, 0, finish_at(f, 0, c, t->c_row), ahead);
+        const int64_t panel = locus_panel_at(c, t->inner);
+        finish here = finish_at(f, 0, c, t->c_row);
+        if (f.also_a != NULL) here.also_b = f.also_b + panel;
+        all_bands(t->c + c, t->c_row, t->a, t->a_row, 1, t->panels + panel, LOCUS_PANEL, t->rows,
+                  t->inner, count, 0, here, ahead);
     }
 }
 
@@ -217,6 +232,7 @@ LOCUS_INLINE void wanted_products(const locus_product_tile *t)
  * the compiler keeps its pointers in registers. */
 #define PLUS .plus = t->plus, .plus_row = t->plus_row
 #define SHIFT .shift = t->shift
+#define ALSO .also_a = t->also_a, .also_b = t->also_panels, .also_a_row = t->a_row
 #define PRODUCT_WAY(name, ...)                                                                     \
     static LOCUS_NOINLINE LOCUS_PRODUCT(name) { panel_products(t, (finish){__VA_ARGS__}); }
 #define PRODUCT_WAYS(name, ...)                                                                    \
@@ -228,8 +244,12 @@ PRODUCT_WAYS(product_sum, .greatest = NULL)
 PRODUCT_WAYS(product_greatest, .greatest = t->greatest)
 PRODUCT_WAYS(product_weight, .top = t->top, .factor = t->factor)
 PRODUCT_WAYS(product_grad, .weight = t->weight, .delta = t->delta)
+PRODUCT_WAY(product_sum_also, ALSO, PLUS)
+PRODUCT_WAY(product_greatest_also, ALSO, PLUS, .greatest = t->greatest)
+PRODUCT_WAY(product_weight_also, ALSO, PLUS, .top = t->top, .factor = t->factor)
 #undef PRODUCT_WAYS
 #undef PRODUCT_WAY
+#undef ALSO
 #undef SHIFT
 #undef PLUS
 static LOCUS_NOINLINE LOCUS_PRODUCT(product_wanted) { wanted_products(t); }
@@ -237,7 +257,11 @@ static LOCUS_NOINLINE LOCUS_PRODUCT(product_wanted) { wanted_products(t); }
 static LOCUS_PRODUCT(product)
 {
     const int added = (t->plus != NULL) + (t->shift != NULL);
-    if (t->greatest != NULL)
+    if (t->also_a != NULL)
+        (t->greatest != NULL ? product_greatest_also
+         : t->top != NULL    ? product_weight_also
+                             : product_sum_also)(t);
+    else if (t->greatest != NULL)
         product_greatest_ways[added](t);
     else if (t->top != NULL)
         product_weight_ways[added](t);

@@ -63,6 +63,9 @@ typedef struct locus_product_tile {
     int64_t a_row;
     const float *panels;
     int64_t rows, inner, columns;
+    /* A second A and second rows, of the same strides and extents, whose products are summed behind
+     * the first ones; only beside `plus`, not beside shift and weight. NULL: none. */
+    const float *also_a, *also_panels;
     const float *plus; /* at plus[i * plus_row + c], plus_row of any sign; NULL: nothing */
     int64_t plus_row;
     const float *shift; /* only beside `plus`; NULL: nothing */
