@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "attention/backward.h"
+#include "attention/near.h"
 #include "core/tensor.h"
 
 /* An lse of 64 or more has lost so many low bits to its magnitude that e^(s - lse) would be
@@ -152,7 +153,7 @@ void locus_tile_gradients(locus_pass *pass, const locus_head *head, const locus_
 
 /* ---- sums over rows and over keys ---- */
 
-static const float *kept_weights(const locus_head *head)
+static float *kept_weights(const locus_head *head)
 {
     return head->plan->call.dropout > 0.0 ? head->worker->dropped : head->worker->score;
 }
@@ -238,11 +239,14 @@ static void spread_values(locus_pass *pass, const locus_head *head, const locus_
     const int64_t Dv = head->plan->call.Dv;
     if (slot->v == NULL && slot->value_table == NULL) return;
     const locus_block dout = locus_block_of(w->dout, Dv, tile->rows, Dv, w->dout_bad, w->clean[2]);
-    const float *weights = kept_weights(head);
+    float *weights = kept_weights(head);
     if (slot->v != NULL)
         add_to_keys(head, tile, weights, slot->v, slot->v_row, &dout, Dv, pass->fresh);
     if (slot->value_table == NULL) return;
-    locus_strips_fold(head, tile, weights, &pass->value_fold, flush_values, pass);
+    locus_near_begin(head, tile, weights);
+    locus_near_to_entries(head, tile, weights, &dout,
+                          (locus_sums){slot->value_table, slot->value_table_row}, Dv);
+    locus_strips_fold_far(head, tile, weights, &pass->value_fold, flush_values, pass);
     locus_patch(head, tile, weights, slot->value_table, slot->value_table_row,
                 locus_by_entry(head, tile), &dout, locus_by_row(), Dv);
 }
@@ -290,10 +294,15 @@ static void spread_key_table(locus_pass *pass, const locus_head *head, const loc
     const int64_t D = head->plan->call.D;
     const locus_tensor *table = locus_key_table(head->plan, head->in);
     if (table == NULL || !(wanted->q || wanted->w || slot->key_table != NULL)) return;
-    locus_strips_fold(head, tile, w->grad, &pass->key_fold, flush_keys, pass);
     const locus_block entries = locus_entries(head, table, w->key_table_bad);
     const locus_block position =
         locus_block_of(w->position, D, tile->rows, D, w->position_bad, w->clean[1]);
+    locus_near_begin(head, tile, w->grad);
+    if (wanted->q || wanted->w) locus_near_to_rows(head, tile, w->grad, &entries, w->dposition, D);
+    if (slot->key_table != NULL)
+        locus_near_to_entries(head, tile, w->grad, &position,
+                              (locus_sums){slot->key_table, slot->key_table_row}, D);
+    locus_strips_fold_far(head, tile, w->grad, &pass->key_fold, flush_keys, pass);
     locus_patch(head, tile, w->grad, w->dposition, D, locus_by_row(), &entries,
                 locus_by_entry(head, tile), D);
     if (slot->key_table != NULL)

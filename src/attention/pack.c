@@ -46,8 +46,12 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->factor = locus_take_floats(arena, all_rows);
     w->delta = locus_take_floats(arena, all_rows);
 
+    const int64_t before = backward && tables ? LOCUS_LANES : 0; /* of each, for near.h */
+    locus_take_floats(arena, before);
     w->score = locus_take_floats(arena, rows * g->stride);
+    locus_take_floats(arena, before);
     w->grad = locus_take_floats(arena, backward ? rows * g->stride : 0);
+    locus_take_floats(arena, before);
     w->dropped = locus_take_floats(arena, backward && call->dropout > 0.0 ? rows * g->stride : 0);
     w->places = locus_take_floats(arena, (places ? rows : by_keys ? some_rows : 0) * g->stride);
     w->expanded = locus_take_floats(arena, tables ? some_rows * EXPANDED_WIDTH : 0);

@@ -95,6 +95,9 @@ typedef void (*locus_flush)(void *context, const locus_head *head, const locus_b
 /* strip[i][entry(i, j)] += T[i][j], after flushing the columns below each band's stretch. */
 void locus_strips_fold(const locus_head *head, const locus_tile *tile, const float *T,
                        locus_strips *strips, locus_flush flush, void *context);
+/* The same without the pairs that near.h takes. */
+void locus_strips_fold_far(const locus_head *head, const locus_tile *tile, const float *T,
+                           locus_strips *strips, locus_flush flush, void *context);
 void locus_strips_flush(const locus_head *head, int64_t rows, locus_strips *strips,
                         locus_flush flush, void *context);
 

@@ -155,14 +155,19 @@ static LOCUS_FOLD(fold)
     const int64_t first = t->slope > 0 ? t->start : other;
     const int64_t last = (t->slope > 0 ? other : t->start) + t->width;
     for (int64_t c = first / VL * VL, next; c < last; c = next) {
+        if (c >= t->skip_from && c < t->skip_to) {
+            next = t->skip_to;
+            continue;
+        }
+        const int64_t end = c < t->skip_from && t->skip_from < last ? t->skip_from : last;
         const int32_t low = t->index[c], rise = t->index[c + VL - 1] - low;
         float *to = t->y + (low - t->first);
         next = c + VL;
         if (rise == 0) {
-            while (next < last && t->index[next + VL - 1] == low) next += VL;
+            while (next < end && t->index[next + VL - 1] == low) next += VL;
             fold_far(t, to, c, next);
         } else if (rise == VL - 1) {
-            while (next < last && t->index[next + VL - 1] - low == next + VL - 1 - c) next += VL;
+            while (next < end && t->index[next + VL - 1] - low == next + VL - 1 - c) next += VL;
             fold_consecutive(t, to, c, next);
         } else
             fold_runs(t, c, first, last);
