@@ -185,7 +185,7 @@ static void finish_rows(const locus_backward_call *call, const locus_head *head,
     if (slot->pos_q != NULL)
         plan->kernels->scale_rows(slot->pos_q + rows->first * slot->pos_q_row, slot->pos_q_row,
                                   head->worker->dplace, D, NULL, (float)plan->call.scale,
-                                  rows->count, D, 1);
+                                  rows->count, D, !slot->pos_q_fresh);
 }
 
 /* A row whose every logit is -inf has output 0 and gradient 0: it sees nothing, whatever

@@ -323,20 +323,16 @@ static void spread_query_table(const locus_head *head, const locus_tile *tile,
 
 /* ---- bias, places, reset ---- */
 
-/* bias[z] += T[i][j], z = most - delta_00 - i + j: the rows of the tile, each a place further
- * to the left, in float, then the tile's diagonal sums in double. Every LOCUS_LANES-th row in
- * turn: a load then meets a whole store before it, or one long past. */
+/* bias[z] += T[i][j], z = most - delta_00 - i + j: the tile's diagonal sums in float, which are
+ * added in double. T is 0 where a pair is not seen. */
 static void spread_bias(const locus_head *head, const locus_tile *tile, const float *T,
                         const locus_slot *slot)
 {
-    const int64_t z_00 = head->plan->call.most - tile->delta_00, row = head->geometry->stride;
+    const int64_t z_00 = head->plan->call.most - tile->delta_00;
     const int64_t last = tile->rows - 1, distances = locus_window_width(tile);
     float *sums = head->worker->diagonal;
     memset(sums, 0, (size_t)distances * sizeof *sums);
-    for (int64_t first = 0; first < LOCUS_LANES; first++)
-        for (int64_t i = first; i < tile->rows; i += LOCUS_LANES)
-            head->plan->kernels->add(sums + last - i + tile->from[i], T + i * row + tile->from[i],
-                                     tile->to[i] - tile->from[i]);
+    head->plan->kernels->diagonals(sums, T, head->geometry->stride, tile->rows, tile->columns);
     const int64_t low = locus_most(0, last - z_00);
     const int64_t high = locus_least(distances, head->plan->span + last - z_00);
     for (int64_t y = low; y < high; y++) slot->bias[z_00 - last + y] += (double)sums[y];
@@ -382,7 +378,8 @@ static void spread_places(const locus_pass *pass, const locus_head *head, const 
     if (slot->pos_k == NULL) return;
     const locus_block place =
         locus_block_of(w->place, D, tile->rows, D, w->place_row_bad, w->clean[1]);
-    add_to_keys(head, &placed, T, slot->pos_k, slot->pos_k_row, &place, D, 0);
+    add_to_keys(head, &placed, T, slot->pos_k, slot->pos_k_row, &place, D,
+                pass->fresh && slot->pos_k_fresh);
 }
 
 void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *head,
@@ -398,7 +395,7 @@ void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *
     }
 }
 
-/* Rows [from, to) of dk and dv = 0. */
+/* Rows [from, to) of dk and dv, and of dpos_k like them, = 0. */
 static void zero_keys(const locus_plan *plan, const locus_slot *slot, int64_t from, int64_t to)
 {
     for (int64_t n = from; n < to; n++) {
@@ -406,6 +403,8 @@ static void zero_keys(const locus_plan *plan, const locus_slot *slot, int64_t fr
             memset(slot->k + n * slot->k_row, 0, (size_t)plan->call.D * sizeof(float));
         if (slot->v != NULL)
             memset(slot->v + n * slot->v_row, 0, (size_t)plan->call.Dv * sizeof(float));
+        if (slot->pos_k_fresh)
+            memset(slot->pos_k + n * slot->pos_k_row, 0, (size_t)plan->call.D * sizeof(float));
     }
 }
 

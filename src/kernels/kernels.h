@@ -255,6 +255,11 @@ typedef struct locus_fold_tile {
 #define LOCUS_FOLD(name) void name(const locus_fold_tile *t)
 typedef LOCUS_FOLD((*locus_fold_fn));
 
+/* y[rows - 1 - i + j] += T[i][j] for i < rows, j < columns, rows of T t_row apart. */
+#define LOCUS_DIAGONALS(name)                                                                      \
+    void name(float *y, const float *T, int64_t t_row, int64_t rows, int64_t columns)
+typedef LOCUS_DIAGONALS((*locus_diagonals_fn));
+
 /* to[r] = rows[r] with its pairs turned, for r < count: with cosines in turn[0 .. pairs-1] and
  * sines behind them, (x, y) becomes (x cos - y sin, y cos + x sin); 2 pairs numbers of `turn` to a
  * row. Pair t is columns t and pairs + t, or 2t and 2t + 1 where interleaved; the columns behind
@@ -318,6 +323,7 @@ typedef struct locus_kernels {
     locus_expand_fn expand;
     locus_read_columns_fn read_columns;
     locus_fold_fn fold;
+    locus_diagonals_fn diagonals;
     locus_turn_fn turn;
     locus_slide_fn slide;
     locus_add_fn add;

@@ -24,6 +24,7 @@ const locus_kernels KERNELS_NAME = {
     .expand = expand,
     .read_columns = read_columns,
     .fold = fold,
+    .diagonals = diagonals,
     .turn = turn_rows,
     .slide = slide,
     .add = add,
