@@ -266,6 +266,15 @@ static int all_seen(const locus_backward_call *call, const locus_unit *unit)
     return !plan->hides;
 }
 
+static int is_shared(const locus_tensor *table) { return table == NULL || table->rank == 2; }
+
+static int heads_share_tables(const locus_plan *plan)
+{
+    return is_shared(locus_key_table(plan, &plan->shapes)) &&
+           is_shared(locus_query_table(plan, &plan->shapes)) &&
+           is_shared(locus_value_table(plan, &plan->shapes));
+}
+
 static void run_unit(void *context, size_t index, uint32_t worker_number)
 {
     const locus_backward_call *call = context;
@@ -276,6 +285,7 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
     group *room = carve_worker(call, worker_number, &worker);
     locus_head head = head_of(call, &worker, unit.b, unit.h, unit.kv);
     head.all_seen = all_seen(call, &unit);
+    head.keeps_entries = worker.progress->keeps_entries;
     char *base = call->slots + index * call->slot_bytes;
     locus_slot slot;
     const locus_wanted partial = locus_unit_wanted(call, &unit);
@@ -284,6 +294,7 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
     if (unit.owns_keys) locus_own_keys(call, &unit, &slot);
     if (unit.owns_tables) locus_own_tables(call, &unit, &slot);
     locus_head_pack(&head, 0, plan->call.Tk, 1);
+    worker.progress->keeps_entries = heads_share_tables(plan);
     locus_keys_begin(&head, unit.owns_keys && call->accumulate);
     const int64_t count = plan->backward.group;
     for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile += count)
@@ -349,6 +360,11 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
 static void run_rounds(locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
+    for (uint32_t t = 0; t < plan->threads; t++) {
+        locus_worker worker;
+        carve_worker(call, t, &worker);
+        worker.progress->keeps_entries = 0;
+    }
     const int64_t units = locus_unit_count(plan), slots = slot_count(plan, call->slot_bytes);
     for (int64_t first = 0; first < units && plan->call.Tq > 0; first += slots) {
         call->first_unit = first;

@@ -84,6 +84,15 @@ void locus_pass_begin(const locus_backward_call *call, const locus_head *head,
     locus_strips_begin(head, head->worker->strips[3], &pass->value_fold);
 }
 
+/* delta - shift, in place of shift: what is one for all of a row needs no addition of its own where
+ * delta is subtracted. */
+static const float *shifted_delta(const locus_worker *w, const locus_band *block)
+{
+    const float *delta = w->delta + block->first;
+    for (int64_t i = 0; i < block->rows; i++) w->shift[i] = delta[i] - w->shift[i];
+    return w->shift;
+}
+
 /* dA of one block, or dS where nothing stands between the two. */
 static void weight_block(const locus_head *head, const locus_tile *tile, const locus_band *block,
                          locus_slice plus, int at_once)
@@ -105,6 +114,10 @@ static void weight_block(const locus_head *head, const locus_tile *tile, const l
                                   .shift = plus.shift,
                                   .weight = at_once ? w->score + at : NULL,
                                   .delta = w->delta + block->first};
+    if (at_once && plus.shift != NULL) {
+        product.delta = shifted_delta(w, block);
+        product.plus = product.shift = NULL;
+    }
     locus_ahead_take(&w->progress->look, product.ahead);
     head->plan->kernels->product(&product);
 }

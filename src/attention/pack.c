@@ -245,7 +245,7 @@ void locus_head_begin(const locus_head *head)
     locus_ahead_begin(&head->worker->progress->look);
     head->worker->progress->turned_first = head->worker->progress->turned_count = 0;
     head->worker->progress->keeps_turned = 0;
-    if (head->tables == NULL) pack_entries(head);
+    if (head->tables == NULL && !head->keeps_entries) pack_entries(head);
     if (head->plan->index != NULL || locus_present(&head->in->pos_q))
         memset(head->worker->zeros, 0, (size_t)head->geometry->keys * sizeof(float));
 }
@@ -269,7 +269,7 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backw
         if (locus_present(&head->in->pos_k) && head->tables == NULL)
             pack_places(head, first, count);
     }
-    if (backward) find_bad_entries(head);
+    if (backward && !head->keeps_entries) find_bad_entries(head);
 }
 
 static const float *head_row(const locus_tensor *t, int64_t h)

@@ -33,6 +33,7 @@ typedef struct locus_progress {
     locus_lookahead look;               /* what it will need next                    */
     int64_t turned_first, turned_count; /* keys in `turned`                          */
     int keeps_turned;                   /* `turned` has room for all keys            */
+    int keeps_entries;                  /* backward: see locus_head                  */
 } locus_progress;
 
 /* Scratch of one thread. rows, keys, window: those of the geometry. What belongs to the query
@@ -90,6 +91,7 @@ typedef struct locus_head {
     locus_worker *worker;
     int64_t b, h, kv;
     int unpacked;      /* keys are read as they lie */
+    int keeps_entries; /* the worker has packed its relative tables, which all heads share */
     int all_seen;      /* every row sees every key: nothing meets a weight of 0 but by underflow */
     const float *bias; /* by z, readable `window` floats beyond both ends; or NULL */
     const struct locus_tables *tables; /* packed before the call; NULL: by the call */
