@@ -116,7 +116,7 @@ static void weight_block(const locus_head *head, const locus_tile *tile, const l
                                   .delta = w->delta + block->first};
     if (at_once && plus.shift != NULL) {
         product.delta = shifted_delta(w, block);
-        product.plus = product.shift = NULL;
+        product.shift = NULL;
     }
     locus_ahead_take(&w->progress->look, product.ahead);
     head->plan->kernels->product(&product);

@@ -56,7 +56,7 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->places = locus_take_floats(arena, (places ? rows : by_keys ? some_rows : 0) * g->stride);
     w->expanded = locus_take_floats(arena, tables ? some_rows * EXPANDED_WIDTH : 0);
     w->shift = locus_take_floats(arena, tables ? some_rows : 0);
-    w->zeros = locus_take_floats(arena, tables || places ? g->keys : 0);
+    w->zeros = locus_take_floats(arena, places ? g->keys : 0);
     /* Backward, tables of more than 2 MB are packed as they roll. */
     const int64_t packed = locus_panel_floats(plan->row_count, D);
     const int packs = backward ? packed <= 1 << 19 : !plan->few_rows;
@@ -246,7 +246,7 @@ void locus_head_begin(const locus_head *head)
     head->worker->progress->turned_first = head->worker->progress->turned_count = 0;
     head->worker->progress->keeps_turned = 0;
     if (head->tables == NULL && !head->keeps_entries) pack_entries(head);
-    if (head->plan->index != NULL || locus_present(&head->in->pos_q))
+    if (locus_present(&head->in->pos_q))
         memset(head->worker->zeros, 0, (size_t)head->geometry->keys * sizeof(float));
 }
 

@@ -185,7 +185,7 @@ locus_slice locus_strip_slice(const locus_head *head, const locus_band *block,
     if (locus_is_far(head->plan, block)) {
         for (int64_t i = 0; i < block->rows; i++)
             shift[i] = strip->data[i * strip->width + (s.low - strip->first)];
-        return (locus_slice){head->worker->zeros, 0, shift};
+        return (locus_slice){NULL, 0, shift};
     }
     if (is_consecutive(head->plan, block))
         return (locus_slice){strip->data + (s.origin[0] - strip->first), strip->width - 1, NULL};

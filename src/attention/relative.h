@@ -63,7 +63,7 @@ void locus_strip_products(const locus_head *head, const locus_band *band, const 
                           locus_strip *strip);
 
 /* What the epilogue of a product adds to pair (i, j): data[i * row + j] + shift[i], where
- * data, and beside data shift, may be NULL. */
+ * data and shift may be NULL. */
 typedef struct locus_slice {
     const float *data;
     int64_t row;

@@ -58,7 +58,8 @@ LOCUS_INLINE void finish_sums(float *C, vf *sum, int64_t c_row, finish f, const 
         if (f.plus != NULL) {
             const vf plus = load_some(f.plus + i * f.plus_row + v * VL, tail);
             sum[v] = v_add(sum[v], f.shift != NULL ? v_add(plus, shift) : plus);
-        }
+        } else if (f.shift != NULL)
+            sum[v] = v_add(sum[v], shift);
         if (f.top != NULL)
             sum[v] = weight_again(sum[v], top, factor);
         else if (f.factor != NULL)
@@ -238,8 +239,9 @@ LOCUS_INLINE void wanted_products(const locus_product_tile *t)
 #define PRODUCT_WAYS(name, ...)                                                                    \
     PRODUCT_WAY(name, __VA_ARGS__)                                                                 \
     PRODUCT_WAY(name##_plus, PLUS, __VA_ARGS__)                                                    \
+    PRODUCT_WAY(name##_shift, SHIFT, __VA_ARGS__)                                                  \
     PRODUCT_WAY(name##_both, PLUS, SHIFT, __VA_ARGS__)                                             \
-    static const locus_product_fn name##_ways[3] = {name, name##_plus, name##_both};
+    static const locus_product_fn name##_ways[4] = {name, name##_plus, name##_shift, name##_both};
 PRODUCT_WAYS(product_sum, .greatest = NULL)
 PRODUCT_WAYS(product_greatest, .greatest = t->greatest)
 PRODUCT_WAYS(product_weight, .top = t->top, .factor = t->factor)
@@ -256,7 +258,7 @@ static LOCUS_NOINLINE LOCUS_PRODUCT(product_wanted) { wanted_products(t); }
 
 static LOCUS_PRODUCT(product)
 {
-    const int added = (t->plus != NULL) + (t->shift != NULL);
+    const int added = (t->plus != NULL) + 2 * (t->shift != NULL);
     if (t->also_a != NULL)
         (t->greatest != NULL ? product_greatest_also
          : t->top != NULL    ? product_weight_also

@@ -68,7 +68,7 @@ typedef struct locus_product_tile {
     const float *also_a, *also_panels;
     const float *plus; /* at plus[i * plus_row + c], plus_row of any sign; NULL: nothing */
     int64_t plus_row;
-    const float *shift; /* only beside `plus`; NULL: nothing */
+    const float *shift; /* NULL: nothing */
     float *greatest;
     int greatest_so_far; /* 1: `greatest` holds what the columns before these gave */
     const float *top, *factor;

@@ -286,7 +286,7 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
     static float panels[ROOM], greatest[16 * LOCUS_LANES];
     const int64_t c_row = columns + 3, b_row = inner + 1, a_row = inner + 2;
     const float *plus = plus_row != 0 ? before + 4096 : NULL;
-    const float *shift = plus != NULL && (rows + inner) % 2 ? before + 8000 : NULL;
+    const float *shift = (rows + inner) % 2 ? before + 8000 : NULL;
     memcpy(C, before, sizeof C);
     k->pack(panels, B, b_row, columns, inner);
     locus_product_tile tile = {.c = C,
