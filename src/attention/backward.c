@@ -145,12 +145,11 @@ static group *carve_worker(const locus_backward_call *call, uint32_t number, loc
     return locus_take(&arena, 1, sizeof(group));
 }
 
-/* rows[i] *= scale, and the sum of the rows goes to `sum`, if not NULL. */
-static void scale_and_sum(const locus_plan *plan, float *rows, int64_t count, float *sum)
+/* sum += scale (the sum of the rows) */
+static void add_rows(const locus_plan *plan, const float *rows, int64_t count, float *sum)
 {
     const int64_t D = plan->call.D;
-    plan->kernels->scale_rows(rows, D, rows, D, NULL, (float)plan->call.scale, count, D, 0);
-    for (int64_t i = 0; sum != NULL && i < count; i++) plan->kernels->add(sum, rows + i * D, D);
+    plan->kernels->scale_rows(sum, 0, rows, D, NULL, (float)plan->call.scale, count, D, 1);
 }
 
 /* dq = scale (dcontent turned back + dposition); du, dw: their sums over the rows. A row of dq
@@ -162,22 +161,19 @@ static void finish_queries(const locus_backward_call *call, const locus_head *he
     const locus_worker *w = head->worker;
     const locus_tensor *q = &call->grad->q;
     const int64_t D = plan->call.D, count = rows->count;
-    float *to = call->wanted.q ? locus_f32(q, head->b, head->h, rows->first) : NULL;
-    float factor = (float)plan->call.scale;
-    if (slot->u != NULL) {
-        scale_and_sum(plan, w->dcontent, count, slot->u);
-        factor = 1.0f;
-    }
+    const int apart = plan->index != NULL && w->dposition != w->dcontent;
+    const float factor = (float)plan->call.scale;
+    if (slot->u != NULL) add_rows(plan, w->dcontent, count, slot->u);
+    if (slot->w != NULL) add_rows(plan, w->dposition, count, slot->w);
+    if (!call->wanted.q) return;
     if (plan->turn_query != NULL)
         locus_turn_rows(plan, w->dcontent, D, w->dcontent, D,
                         plan->turn_query + 2 * plan->call.pairs * rows->first, -1.0f, count);
-    if (to != NULL)
-        plan->kernels->scale_rows(to, q->stride[2], w->dcontent, D, NULL, factor, count, D,
-                                  call->accumulate);
-    if (plan->index == NULL) return;
-    scale_and_sum(plan, w->dposition, count, slot->w);
-    if (to != NULL)
-        plan->kernels->scale_rows(to, q->stride[2], w->dposition, D, NULL, 1.0f, count, D, 1);
+    float *to = locus_f32(q, head->b, head->h, rows->first);
+    plan->kernels->scale_rows(to, q->stride[2], w->dcontent, D, NULL, factor, count, D,
+                              call->accumulate);
+    if (apart)
+        plan->kernels->scale_rows(to, q->stride[2], w->dposition, D, NULL, factor, count, D, 1);
 }
 
 static void finish_rows(const locus_backward_call *call, const locus_head *head,
@@ -189,7 +185,7 @@ static void finish_rows(const locus_backward_call *call, const locus_head *head,
     if (slot->pos_q != NULL)
         plan->kernels->scale_rows(slot->pos_q + rows->first * slot->pos_q_row, slot->pos_q_row,
                                   head->worker->dplace, D, NULL, (float)plan->call.scale,
-                                  rows->count, D, 1);
+                                  rows->count, D, !slot->pos_q_fresh);
 }
 
 /* A row whose every logit is -inf has output 0 and gradient 0: it sees nothing, whatever
@@ -271,6 +267,15 @@ static int all_seen(const locus_backward_call *call, const locus_unit *unit)
     return !plan->hides;
 }
 
+static int is_shared(const locus_tensor *table) { return table == NULL || table->rank == 2; }
+
+static int heads_share_tables(const locus_plan *plan)
+{
+    return is_shared(locus_key_table(plan, &plan->shapes)) &&
+           is_shared(locus_query_table(plan, &plan->shapes)) &&
+           is_shared(locus_value_table(plan, &plan->shapes));
+}
+
 static void run_unit(void *context, size_t index, uint32_t worker_number)
 {
     const locus_backward_call *call = context;
@@ -281,6 +286,7 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
     group *room = carve_worker(call, worker_number, &worker);
     locus_head head = head_of(call, &worker, unit.b, unit.h, unit.kv);
     head.all_seen = all_seen(call, &unit);
+    head.keeps_entries = worker.progress->keeps_entries;
     char *base = call->slots + index * call->slot_bytes;
     locus_slot slot;
     const locus_wanted partial = locus_unit_wanted(call, &unit);
@@ -289,6 +295,7 @@ static void run_unit(void *context, size_t index, uint32_t worker_number)
     if (unit.owns_keys) locus_own_keys(call, &unit, &slot);
     if (unit.owns_tables) locus_own_tables(call, &unit, &slot);
     locus_head_pack(&head, 0, plan->call.Tk, 1);
+    worker.progress->keeps_entries = heads_share_tables(plan);
     locus_keys_begin(&head, unit.owns_keys && call->accumulate);
     const int64_t count = plan->backward.group;
     for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile += count)
@@ -354,6 +361,11 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
 static void run_rounds(locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
+    for (uint32_t t = 0; t < plan->threads; t++) {
+        locus_worker worker;
+        carve_worker(call, t, &worker);
+        worker.progress->keeps_entries = 0;
+    }
     const int64_t units = locus_unit_count(plan), slots = slot_count(plan, call->slot_bytes);
     for (int64_t first = 0; first < units && plan->call.Tq > 0; first += slots) {
         call->first_unit = first;

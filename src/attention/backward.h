@@ -21,17 +21,18 @@ typedef struct locus_wanted {
 
 /* Partial gradients of one unit; NULL where not wanted. */
 typedef struct locus_slot {
-    float *k;           /* [Tk][D], turned like the keys                       */
-    float *v;           /* [Tk][Dv]                                            */
-    size_t keys_bytes;  /* of k and v, which lie first   */
-    float *key_table;   /* [row_count][D] by entry       */
-    float *query_table; /* [row_count][D]; may be the same memory as key_table */
-    float *value_table; /* [row_count][Dv]               */
-    float *u, *w;       /* [D]                           */
-    float *pos_q;       /* [Tq][D]                       */
-    float *pos_k;       /* [Tk][D]                       */
-    double *bias;       /* [span] by z                   */
-    double *cls;        /* [2]                           */
+    float *k;                     /* [Tk][D], turned like the keys                       */
+    float *v;                     /* [Tk][Dv]                                            */
+    size_t keys_bytes;            /* of k and v, which lie first   */
+    float *key_table;             /* [row_count][D] by entry       */
+    float *query_table;           /* [row_count][D]; may be the same memory as key_table */
+    float *value_table;           /* [row_count][Dv]               */
+    float *u, *w;                 /* [D]                           */
+    float *pos_q;                 /* [Tq][D]                       */
+    float *pos_k;                 /* [Tk][D]                       */
+    double *bias;                 /* [span] by z                   */
+    double *cls;                  /* [2]                           */
+    int pos_q_fresh, pos_k_fresh; /* hold nothing yet, like k and v */
     /* from one row to the next, of any sign */
     int64_t k_row, v_row, key_table_row, query_table_row, value_table_row, pos_q_row, pos_k_row;
 } locus_slot;

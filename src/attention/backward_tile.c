@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "attention/backward.h"
+#include "attention/near.h"
 #include "core/tensor.h"
 
 /* An lse of 64 or more has lost so many low bits to its magnitude that e^(s - lse) would be
@@ -67,7 +68,7 @@ void locus_backward_rows_begin(const locus_backward_call *call, const locus_head
                             out->stride[2], rows->count, Dv);
     locus_rows_find_bad(head, rows);
     if (any_coarse) refine_coarse_rows(head, rows);
-    if (plan->index != NULL)
+    if (plan->index != NULL && w->dposition != w->dcontent)
         memset(w->dposition, 0, (size_t)(rows->count * D) * sizeof *w->dposition);
 }
 
@@ -82,6 +83,15 @@ void locus_pass_begin(const locus_backward_call *call, const locus_head *head,
     locus_strips_begin(head, head->worker->strips[1], &pass->value_strip);
     locus_strips_begin(head, head->worker->strips[2], &pass->key_fold);
     locus_strips_begin(head, head->worker->strips[3], &pass->value_fold);
+}
+
+/* delta - shift, in place of shift: what is one for all of a row needs no addition of its own where
+ * delta is subtracted. */
+static const float *shifted_delta(const locus_worker *w, const locus_band *block)
+{
+    const float *delta = w->delta + block->first;
+    for (int64_t i = 0; i < block->rows; i++) w->shift[i] = delta[i] - w->shift[i];
+    return w->shift;
 }
 
 /* dA of one block, or dS where nothing stands between the two. */
@@ -105,6 +115,10 @@ static void weight_block(const locus_head *head, const locus_tile *tile, const l
                                   .shift = plus.shift,
                                   .weight = at_once ? w->score + at : NULL,
                                   .delta = w->delta + block->first};
+    if (at_once && plus.shift != NULL) {
+        product.delta = shifted_delta(w, block);
+        product.shift = NULL;
+    }
     locus_ahead_take(&w->progress->look, product.ahead);
     head->plan->kernels->product(&product);
 }
@@ -123,8 +137,8 @@ static int weight_gradients(locus_pass *pass, const locus_head *head, const locu
     for (int64_t b = 0; b < locus_bands(tile); b++) {
         const locus_band band = locus_band_at(tile, b);
         locus_strip *strip = &pass->value_strip.band[b];
-        locus_strip_products(head, &band, head->worker->dout, plan->call.Dv, table, NULL,
-                             plan->call.Dv, strip);
+        locus_strip_products(head, &band, head->worker->dout, plan->call.Dv, table,
+                             head->worker->value_table_panels, plan->call.Dv, strip);
         for (int64_t column = 0; column < tile->columns;) {
             const locus_band block = locus_block_at(head, &band, column);
             weight_block(head, tile, &block, locus_strip_slice(head, &block, strip), at_once);
@@ -153,7 +167,7 @@ void locus_tile_gradients(locus_pass *pass, const locus_head *head, const locus_
 
 /* ---- sums over rows and over keys ---- */
 
-static const float *kept_weights(const locus_head *head)
+static float *kept_weights(const locus_head *head)
 {
     return head->plan->call.dropout > 0.0 ? head->worker->dropped : head->worker->score;
 }
@@ -240,11 +254,14 @@ static void spread_values(locus_pass *pass, const locus_head *head, const locus_
     const int64_t Dv = head->plan->call.Dv;
     if (slot->v == NULL && slot->value_table == NULL) return;
     const locus_block dout = locus_block_of(w->dout, Dv, tile->rows, Dv, w->dout_bad, w->clean[2]);
-    const float *weights = kept_weights(head);
+    float *weights = kept_weights(head);
     if (slot->v != NULL)
         add_to_keys(head, tile, weights, slot->v, slot->v_row, &dout, Dv, pass->fresh);
     if (slot->value_table == NULL) return;
-    locus_strips_fold(head, tile, weights, &pass->value_fold, flush_values, pass);
+    locus_near_begin(head, tile, weights);
+    locus_near_to_entries(head, tile, weights, &dout,
+                          (locus_sums){slot->value_table, slot->value_table_row}, Dv);
+    locus_strips_fold_far(head, tile, weights, &pass->value_fold, flush_values, pass);
     locus_patch(head, tile, weights, slot->value_table, slot->value_table_row,
                 locus_by_entry(head, tile), &dout, locus_by_row(), Dv);
 }
@@ -292,10 +309,15 @@ static void spread_key_table(locus_pass *pass, const locus_head *head, const loc
     const int64_t D = head->plan->call.D;
     const locus_tensor *table = locus_key_table(head->plan, head->in);
     if (table == NULL || !(wanted->q || wanted->w || slot->key_table != NULL)) return;
-    locus_strips_fold(head, tile, w->grad, &pass->key_fold, flush_keys, pass);
     const locus_block entries = locus_entries(head, table, w->key_table_bad);
     const locus_block position =
         locus_block_of(w->position, D, tile->rows, D, w->position_bad, w->clean[1]);
+    locus_near_begin(head, tile, w->grad);
+    if (wanted->q || wanted->w) locus_near_to_rows(head, tile, w->grad, &entries, w->dposition, D);
+    if (slot->key_table != NULL)
+        locus_near_to_entries(head, tile, w->grad, &position,
+                              (locus_sums){slot->key_table, slot->key_table_row}, D);
+    locus_strips_fold_far(head, tile, w->grad, &pass->key_fold, flush_keys, pass);
     locus_patch(head, tile, w->grad, w->dposition, D, locus_by_row(), &entries,
                 locus_by_entry(head, tile), D);
     if (slot->key_table != NULL)
@@ -316,20 +338,16 @@ static void spread_query_table(const locus_head *head, const locus_tile *tile,
 
 /* ---- bias, places, reset ---- */
 
-/* bias[z] += T[i][j], z = most - delta_00 - i + j: the rows of the tile, each a place further
- * to the left, in float, then the tile's diagonal sums in double. Every LOCUS_LANES-th row in
- * turn: a load then meets a whole store before it, or one long past. */
+/* bias[z] += T[i][j], z = most - delta_00 - i + j: the tile's diagonal sums in float, which are
+ * added in double. T is 0 where a pair is not seen. */
 static void spread_bias(const locus_head *head, const locus_tile *tile, const float *T,
                         const locus_slot *slot)
 {
-    const int64_t z_00 = head->plan->call.most - tile->delta_00, row = head->geometry->stride;
+    const int64_t z_00 = head->plan->call.most - tile->delta_00;
     const int64_t last = tile->rows - 1, distances = locus_window_width(tile);
     float *sums = head->worker->diagonal;
     memset(sums, 0, (size_t)distances * sizeof *sums);
-    for (int64_t first = 0; first < LOCUS_LANES; first++)
-        for (int64_t i = first; i < tile->rows; i += LOCUS_LANES)
-            head->plan->kernels->add(sums + last - i + tile->from[i], T + i * row + tile->from[i],
-                                     tile->to[i] - tile->from[i]);
+    head->plan->kernels->diagonals(sums, T, head->geometry->stride, tile->rows, tile->columns);
     const int64_t low = locus_most(0, last - z_00);
     const int64_t high = locus_least(distances, head->plan->span + last - z_00);
     for (int64_t y = low; y < high; y++) slot->bias[z_00 - last + y] += (double)sums[y];
@@ -375,7 +393,8 @@ static void spread_places(const locus_pass *pass, const locus_head *head, const 
     if (slot->pos_k == NULL) return;
     const locus_block place =
         locus_block_of(w->place, D, tile->rows, D, w->place_row_bad, w->clean[1]);
-    add_to_keys(head, &placed, T, slot->pos_k, slot->pos_k_row, &place, D, 0);
+    add_to_keys(head, &placed, T, slot->pos_k, slot->pos_k_row, &place, D,
+                pass->fresh && slot->pos_k_fresh);
 }
 
 void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *head,
@@ -391,7 +410,7 @@ void locus_tile_spread_dense(const locus_backward_call *call, const locus_head *
     }
 }
 
-/* Rows [from, to) of dk and dv = 0. */
+/* Rows [from, to) of dk and dv, and of dpos_k like them, = 0. */
 static void zero_keys(const locus_plan *plan, const locus_slot *slot, int64_t from, int64_t to)
 {
     for (int64_t n = from; n < to; n++) {
@@ -399,6 +418,8 @@ static void zero_keys(const locus_plan *plan, const locus_slot *slot, int64_t fr
             memset(slot->k + n * slot->k_row, 0, (size_t)plan->call.D * sizeof(float));
         if (slot->v != NULL)
             memset(slot->v + n * slot->v_row, 0, (size_t)plan->call.Dv * sizeof(float));
+        if (slot->pos_k_fresh)
+            memset(slot->pos_k + n * slot->pos_k_row, 0, (size_t)plan->call.D * sizeof(float));
     }
 }
 

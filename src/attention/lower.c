@@ -20,6 +20,36 @@ static int32_t *rows_by_z(const locus_plan *plan,
     return rows;
 }
 
+/* The first z in [z, end] whose distance begins a vector. */
+static int64_t next_vector(const locus_plan *plan, int64_t z, int64_t end)
+{
+    while (z < end && (plan->call.most - z) % LOCUS_LANES != 0) z++;
+    return z;
+}
+
+/* Of a run [from, to) of consecutive entries, whole vectors; but nothing lies beyond the index. */
+static void keep_near(locus_plan *plan, int64_t from, int64_t to)
+{
+    if (from > 0) from = next_vector(plan, from, to);
+    if (to < plan->span) {
+        const int64_t past = next_vector(plan, to, to + LOCUS_LANES);
+        to = past == to ? to : past - LOCUS_LANES;
+    }
+    if (to - from < NEAR_LEAST || to - from <= plan->near_to - plan->near_from) return;
+    plan->near_from = from;
+    plan->near_to = to;
+}
+
+static void find_near(locus_plan *plan)
+{
+    const int32_t *index = plan->index;
+    plan->near_from = plan->near_to = plan->span;
+    for (int64_t from = 0, to; plan->table_steps && from < plan->span; from = to) {
+        for (to = from + 1; to < plan->span && index[to] == index[to - 1] + 1;) to++;
+        keep_near(plan, from, to);
+    }
+}
+
 /* From rows by z to an ascending index. Every rule of ours is monotone in the distance. */
 static locus_status lower_index(locus_plan *plan, locus_error *error)
 {
@@ -47,6 +77,7 @@ static locus_status lower_index(locus_plan *plan, locus_error *error)
                               plan->call.scheme->info.name);
         if (step > 1) plan->table_steps = 0;
     }
+    find_near(plan);
     for (int64_t pad = 0; pad < INDEX_PAD; pad++) {
         index[-1 - pad] = index[0];
         index[span + pad] = index[span - 1];

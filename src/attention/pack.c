@@ -46,13 +46,17 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->factor = locus_take_floats(arena, all_rows);
     w->delta = locus_take_floats(arena, all_rows);
 
+    const int64_t before = backward && tables ? LOCUS_LANES : 0; /* of each, for near.h */
+    locus_take_floats(arena, before);
     w->score = locus_take_floats(arena, rows * g->stride);
+    locus_take_floats(arena, before);
     w->grad = locus_take_floats(arena, backward ? rows * g->stride : 0);
+    locus_take_floats(arena, before);
     w->dropped = locus_take_floats(arena, backward && call->dropout > 0.0 ? rows * g->stride : 0);
     w->places = locus_take_floats(arena, (places ? rows : by_keys ? some_rows : 0) * g->stride);
     w->expanded = locus_take_floats(arena, tables ? some_rows * EXPANDED_WIDTH : 0);
     w->shift = locus_take_floats(arena, tables ? some_rows : 0);
-    w->zeros = locus_take_floats(arena, tables ? g->keys : 0);
+    w->zeros = locus_take_floats(arena, places ? g->keys : 0);
     /* Backward, tables of more than 2 MB are packed as they roll. */
     const int64_t packed = locus_panel_floats(plan->row_count, D);
     const int packs = backward ? packed <= 1 << 19 : !plan->few_rows;
@@ -63,6 +67,11 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->key_strip = locus_take_floats(arena, by_keys && !few ? locus_key_strip_floats(plan, g) : 0);
     float *key_panels = locus_take_floats(arena, panels);
     w->key_table_panels = panels > 0 ? key_panels : NULL;
+    const int packs_values =
+        backward && panels > 0 && locus_value_table(plan, &plan->shapes) != NULL;
+    const int64_t value_floats = packs_values ? locus_panel_floats(plan->row_count, Dv) : 0;
+    float *value_panels = locus_take_floats(arena, value_floats);
+    w->value_table_panels = packs_values ? value_panels : NULL;
     w->entry_panels = locus_take_floats(arena, tables ? locus_panel_floats(MOST_KEYS, wide) : 0);
     w->key_table_bad = locus_take(arena, tables ? plan->row_count : 0, 1);
     w->query_table_bad = locus_take(arena, by_keys ? plan->row_count : 0, 1);
@@ -81,7 +90,8 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
 
     w->dout = locus_take_floats(arena, backward ? all_rows * Dv : 0);
     w->dcontent = locus_take_floats(arena, backward ? all_rows * D : 0);
-    w->dposition = locus_take_floats(arena, backward && tables ? all_rows * D : 0);
+    w->dposition =
+        alike ? w->dcontent : locus_take_floats(arena, backward && tables ? all_rows * D : 0);
     w->dplace = locus_take_floats(arena, backward && places ? all_rows * D : 0);
     w->diagonal = locus_take_floats(arena, backward && plan->has_bias ? g->window : 0);
 }
@@ -196,6 +206,8 @@ static void pack_entries(const locus_head *head)
         locus_entries_begin(head, value_table, head->plan->call.Dv, w->value_table_bad);
     if (key_table != NULL && w->key_table_panels != NULL)
         locus_entries_pack(head, key_table, D, locus_panel_scale(head), w->key_table_panels);
+    if (value_table != NULL && w->value_table_panels != NULL)
+        locus_entries_pack(head, value_table, head->plan->call.Dv, 1.0f, w->value_table_panels);
 }
 
 void locus_tables_pack(const locus_head *head)
@@ -228,8 +240,8 @@ void locus_head_begin(const locus_head *head)
     locus_ahead_begin(&head->worker->progress->look);
     head->worker->progress->turned_first = head->worker->progress->turned_count = 0;
     head->worker->progress->keeps_turned = 0;
-    if (head->tables == NULL) pack_entries(head);
-    if (head->plan->index != NULL)
+    if (head->tables == NULL && !head->keeps_entries) pack_entries(head);
+    if (locus_present(&head->in->pos_q))
         memset(head->worker->zeros, 0, (size_t)head->geometry->keys * sizeof(float));
 }
 
@@ -252,7 +264,7 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backw
         if (locus_present(&head->in->pos_k) && head->tables == NULL)
             pack_places(head, first, count);
     }
-    if (backward) find_bad_entries(head);
+    if (backward && !head->keeps_entries) find_bad_entries(head);
 }
 
 static const float *head_row(const locus_tensor *t, int64_t h)

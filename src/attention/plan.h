@@ -23,7 +23,8 @@ enum {
     MOST_KEYS = 512,
     MOST_GROUP = 12,
     FEW_ROWS = 8, /* up to so many queries, transposing the keys costs more than it saves */
-    INDEX_PAD = MOST_ROWS + MOST_KEYS + 2 * LOCUS_LANES
+    INDEX_PAD = MOST_ROWS + MOST_KEYS + 2 * LOCUS_LANES,
+    NEAR_LEAST = 64 /* shorter runs are folded with the rest */
 };
 
 /* Partial gradients of one backward call, all slots together. */
@@ -48,6 +49,9 @@ struct locus_plan {
     int64_t row_first, row_count;
     int table_descends;
     int table_steps; /* index ascends in steps of 0 or 1: what lookup and fold need */
+    /* z of the longest run of consecutive entries, if it is long; see near.h. It ends where the
+     * index does or between vectors of distances. */
+    int64_t near_from, near_to;
 
     /* Rotation: cos and sin of pair t at each row, times its gain inside its block of
      * gain_block positions: e^(s log_gain) for queries, e^(-s log_gain) for keys at position

@@ -185,7 +185,7 @@ locus_slice locus_strip_slice(const locus_head *head, const locus_band *block,
     if (locus_is_far(head->plan, block)) {
         for (int64_t i = 0; i < block->rows; i++)
             shift[i] = strip->data[i * strip->width + (s.low - strip->first)];
-        return (locus_slice){head->worker->zeros, 0, shift};
+        return (locus_slice){NULL, 0, shift};
     }
     if (is_consecutive(head->plan, block))
         return (locus_slice){strip->data + (s.origin[0] - strip->first), strip->width - 1, NULL};
@@ -207,33 +207,42 @@ static void advance(const locus_head *head, const locus_band *band, locus_strip 
     strip->end = locus_most(strip->end, end);
 }
 
-static void fold_band(const locus_head *head, const locus_band *band, const float *T,
-                      locus_strip *strip, locus_flush flush, void *context)
+/* The pairs of a band whose distances have numbers z in [from, to); at most one of the two cuts the
+ * band, and between vectors of distances. */
+static void fold_range(const locus_head *head, const locus_band *band, const float *T, int64_t from,
+                       int64_t to, locus_strip *strip, locus_flush flush, void *context)
 {
     const locus_plan *plan = head->plan;
-    const locus_stretch s = locus_band_stretch(plan, band);
-    const int64_t stride = head->geometry->stride;
-    advance(head, band, strip, s.low, s.high + 1, flush, context);
-    const float *from = T + band->first * stride;
-    if (!plan->table_steps) {
-        for (int64_t i = 0; i < band->rows; i++)
-            for (int64_t j = 0; j < band->columns; j++)
-                strip->data[i * strip->width + s.origin[j - i] - strip->first] +=
-                    from[i * stride + j];
-        return;
-    }
-    const int64_t at = locus_vector_start(-band->delta_00 - (band->rows - 1));
+    const int64_t z_00 = plan->call.most - band->delta_00, z_low = z_00 - (band->rows - 1);
+    const int64_t low = locus_most(from, z_low), high = locus_least(to, z_00 + band->columns);
+    if (low >= high) return;
+    const int64_t at = plan->call.most + locus_vector_start(z_low - plan->call.most);
+    advance(head, band, strip, plan->index[low], plan->index[high - 1] + 1, flush, context);
     const locus_fold_tile fold = {.y = strip->data,
                                   .y_row = strip->width,
                                   .first = (int32_t)strip->first,
-                                  .index = plan->index + plan->call.most + at,
-                                  .x = from,
-                                  .x_row = stride,
+                                  .index = plan->index + at,
+                                  .x = T + band->first * head->geometry->stride,
+                                  .x_row = head->geometry->stride,
                                   .rows = band->rows,
                                   .width = band->columns,
-                                  .start = -band->delta_00 - at,
-                                  .slope = -1};
+                                  .start = z_00 - at,
+                                  .slope = -1,
+                                  .skip_from = from > z_low ? INT64_MIN : high - at,
+                                  .skip_to = from > z_low ? from - at : INT64_MAX};
     plan->kernels->fold(&fold);
+}
+
+static void fold_one_by_one(const locus_head *head, const locus_band *band, const float *T,
+                            locus_strip *strip, locus_flush flush, void *context)
+{
+    const locus_stretch s = locus_band_stretch(head->plan, band);
+    const int64_t stride = head->geometry->stride;
+    const float *from = T + band->first * stride;
+    advance(head, band, strip, s.low, s.high + 1, flush, context);
+    for (int64_t i = 0; i < band->rows; i++)
+        for (int64_t j = 0; j < band->columns; j++)
+            strip->data[i * strip->width + s.origin[j - i] - strip->first] += from[i * stride + j];
 }
 
 void locus_strips_fold(const locus_head *head, const locus_tile *tile, const float *T,
@@ -241,7 +250,28 @@ void locus_strips_fold(const locus_head *head, const locus_tile *tile, const flo
 {
     for (int64_t b = 0; b < locus_bands(tile); b++) {
         const locus_band band = locus_band_at(tile, b);
-        fold_band(head, &band, T, &strips->band[b], flush, context);
+        if (head->plan->table_steps)
+            fold_range(head, &band, T, INT64_MIN, INT64_MAX, &strips->band[b], flush, context);
+        else
+            fold_one_by_one(head, &band, T, &strips->band[b], flush, context);
+    }
+}
+
+void locus_strips_fold_far(const locus_head *head, const locus_tile *tile, const float *T,
+                           locus_strips *strips, locus_flush flush, void *context)
+{
+    const locus_plan *plan = head->plan;
+    if (plan->near_from == plan->near_to) {
+        locus_strips_fold(head, tile, T, strips, flush, context);
+        return;
+    }
+    for (int64_t b = 0; b < locus_bands(tile); b++) {
+        const locus_band band = locus_band_at(tile, b);
+        if (plan->near_from > 0)
+            fold_range(head, &band, T, INT64_MIN, plan->near_from, &strips->band[b], flush,
+                       context);
+        if (plan->near_to < plan->span)
+            fold_range(head, &band, T, plan->near_to, INT64_MAX, &strips->band[b], flush, context);
     }
 }
 

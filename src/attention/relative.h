@@ -63,7 +63,7 @@ void locus_strip_products(const locus_head *head, const locus_band *band, const 
                           int64_t width, locus_strip *strip);
 
 /* What the epilogue of a product adds to pair (i, j): data[i * row + j] + shift[i], where
- * data, and beside data shift, may be NULL. */
+ * data and shift may be NULL. */
 typedef struct locus_slice {
     const float *data;
     int64_t row;
@@ -97,6 +97,9 @@ typedef void (*locus_flush)(void *context, const locus_head *head, const locus_b
 /* strip[i][entry(i, j)] += T[i][j], after flushing the columns below each band's stretch. */
 void locus_strips_fold(const locus_head *head, const locus_tile *tile, const float *T,
                        locus_strips *strips, locus_flush flush, void *context);
+/* The same without the pairs that near.h takes. */
+void locus_strips_fold_far(const locus_head *head, const locus_tile *tile, const float *T,
+                           locus_strips *strips, locus_flush flush, void *context);
 void locus_strips_flush(const locus_head *head, int64_t rows, locus_strips *strips,
                         locus_flush flush, void *context);
 

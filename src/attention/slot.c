@@ -108,6 +108,7 @@ size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char
     if (same_table && wanted->query_table) slot->query_table = slot->key_table;
     double *bias = locus_take(&arena, wanted->bias ? plan->span : 0, sizeof *bias);
     double *cls = locus_take(&arena, wanted->cls ? 2 : 0, sizeof *cls);
+    slot->pos_q_fresh = slot->pos_k_fresh = 0;
     slot->bias = wanted->bias ? bias : NULL;
     slot->cls = wanted->cls ? cls : NULL;
     return arena.used;
@@ -122,11 +123,18 @@ void locus_own_keys(const locus_backward_call *call, const locus_unit *unit, loc
     slot->v_row = g->v.stride[2];
 }
 
-/* The head's rows of a [H,T,D] gradient; they start from 0 here, where they are needed next. */
+/* Rows [from, to) of the head's of a [H,T,D] gradient start from 0 here, where they are needed
+ * next. */
+static void begin_some(const locus_backward_call *call, const locus_tensor *t, int64_t h,
+                       int64_t from, int64_t to)
+{
+    for (int64_t r = from; !call->accumulate && r < to; r++)
+        memset(locus_f32(t, h, r, 0), 0, (size_t)t->shape[2] * sizeof(float));
+}
+
 static void begin_owned(const locus_backward_call *call, const locus_tensor *t, int64_t h)
 {
-    for (int64_t r = 0; !call->accumulate && r < t->shape[1]; r++)
-        memset(locus_f32(t, h, r, 0), 0, (size_t)t->shape[2] * sizeof(float));
+    begin_some(call, t, h, 0, t->shape[1]);
 }
 
 void locus_own_tables(const locus_backward_call *call, const locus_unit *unit, locus_slot *slot)
@@ -151,13 +159,18 @@ void locus_own_tables(const locus_backward_call *call, const locus_unit *unit, l
         slot->value_table = locus_table_entries(plan, value_table, h, &slot->value_table_row);
     }
     if (wanted->pos_q && owned->pos_q) {
-        begin_owned(call, &g->pos_q, h);
-        slot->pos_q = locus_f32(&g->pos_q, h, plan->call.query_offset, 0);
+        const int64_t rows = plan->backward.rows, first = plan->call.query_offset;
+        begin_some(call, &g->pos_q, h, 0, first + unit->tile_from * rows);
+        begin_some(call, &g->pos_q, h, first + locus_least(unit->tile_to * rows, plan->call.Tq),
+                   g->pos_q.shape[1]);
+        slot->pos_q = locus_f32(&g->pos_q, h, first, 0);
         slot->pos_q_row = g->pos_q.stride[1];
+        slot->pos_q_fresh = !call->accumulate;
     }
     if (wanted->pos_k && owned->pos_k) {
-        begin_owned(call, &g->pos_k, h);
+        begin_some(call, &g->pos_k, h, plan->call.Tk, g->pos_k.shape[1]);
         slot->pos_k = locus_f32(&g->pos_k, h, 0, 0);
         slot->pos_k_row = g->pos_k.stride[1];
+        slot->pos_k_fresh = !call->accumulate;
     }
 }

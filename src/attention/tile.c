@@ -235,9 +235,10 @@ static int hides_some(const locus_head *head, const locus_tile *tile)
     return !tile->whole || tile->key_masked || locus_present(&head->in->mask);
 }
 
-/* The content product of one block, with what can be added on the way: the bias or the tables. */
+/* The content product of one block, with what can be added on the way: the products of places, and
+ * the bias or the tables. */
 static void score_block(const locus_head *head, const locus_tile *tile, const locus_band *block,
-                        const float *content, int64_t content_row, locus_slice plus,
+                        const float *content, int64_t content_row, locus_slice plus, int places,
                         const locus_finish *finish)
 {
     const locus_worker *w = head->worker;
@@ -258,6 +259,11 @@ static void score_block(const locus_head *head, const locus_tile *tile, const lo
                                   .from = wanted.from,
                                   .to = wanted.to,
                                   .before = block->column};
+    if (places) {
+        product.also_a = w->place + block->first * D;
+        product.also_a_row = D;
+        product.also_panels = w->place_panels + locus_panel_at(tile->key + block->column, D);
+    }
     locus_ahead_take(&head->worker->progress->look, product.ahead);
     if (finish != NULL && finish->greatest != NULL) {
         product.greatest = finish->greatest + block->first * LOCUS_LANES;
@@ -308,7 +314,7 @@ static void score_with_tables(const locus_head *head, const locus_rows *rows,
             if (head->unpacked)
                 score_few(head, tile, &block, content, plus);
             else
-                score_block(head, tile, &block, content, rows->row, plus, finish);
+                score_block(head, tile, &block, content, rows->row, plus, 0, finish);
             column += block.columns;
         }
     }
@@ -329,14 +335,16 @@ int locus_tile_scores(const locus_head *head, const locus_rows *rows, const locu
     } else {
         const locus_band all = locus_whole_band(tile);
         locus_slice plus = {bias_slice(head, tile), -1, NULL};
-        if (places) {
+        const int apart = places && (head->unpacked || head->plan->has_reset);
+        if (apart) {
             make_places(head, rows, tile);
             plus = (locus_slice){w->places, head->geometry->stride, NULL};
-        }
+        } else if (places && plus.data == NULL)
+            plus = (locus_slice){w->zeros, 0, NULL};
         if (head->unpacked)
             score_few(head, tile, &all, content, plus);
         else
-            score_block(head, tile, &all, content, rows->row, plus, finish);
+            score_block(head, tile, &all, content, rows->row, plus, places && !apart, finish);
     }
     if (head->unpacked && query_table != NULL) locus_few_by_keys(head, tile, query_table, w->score);
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile);

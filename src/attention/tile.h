@@ -33,6 +33,7 @@ typedef struct locus_progress {
     locus_lookahead look;               /* what it will need next                    */
     int64_t turned_first, turned_count; /* keys in `turned`                          */
     int keeps_turned;                   /* `turned` has room for all keys            */
+    int keeps_entries;                  /* backward: see locus_head                  */
 } locus_progress;
 
 /* Scratch of one thread. rows, keys, window: those of the geometry. What belongs to the query
@@ -59,14 +60,15 @@ typedef struct locus_worker {
     float *bias;      /* [window] additive values, few rows only                              */
     float *strips[4]; /* see relative.h: reads and folds of two tables       */
     float *key_strip; /* [entries][keys] products with, or folds to, a key-side table */
-    float *key_table_panels; /* packed table; NULL: packed as it rolls */
-    float *entry_panels;     /* MOST_KEYS packed table rows                    */
+    /* packed tables; NULL: packed as they roll. That of the values: backward only */
+    float *key_table_panels, *value_table_panels;
+    float *entry_panels; /* MOST_KEYS packed table rows                    */
     uint8_t *key_table_bad, *query_table_bad, *value_table_bad; /* [row_count]       */
     float *clean[4]; /* [keys or rows][max(D, Dv)] clean rows          */
     float *turned;   /* [keys or Tk][D] turned keys                    */
     uint8_t *content_bad, *position_bad, *place_row_bad, *dout_bad; /* [rows]        */
     float *dout;                          /* [rows][Dv]                              */
-    float *dcontent, *dposition, *dplace; /* [rows][D]                               */
+    float *dcontent, *dposition, *dplace; /* [rows][D]; dposition as `position`      */
     float *diagonal;                      /* [window] sums by distance               */
     int32_t *written; /* [key tiles] keys of each whose dk and dv hold sums         */
     locus_progress *progress;
@@ -89,6 +91,7 @@ typedef struct locus_head {
     int64_t b, h, kv;
     int unpacked;      /* keys are read as they lie */
     int packs_scale;   /* the scale lies in what is packed, keys and tables; else in query rows */
+    int keeps_entries; /* the worker has packed its relative tables, which all heads share */
     int all_seen;      /* every row sees every key: nothing meets a weight of 0 but by underflow */
     const float *bias; /* by z, readable `window` floats beyond both ends; or NULL */
     const struct locus_tables *tables; /* packed before the call; NULL: by the call */

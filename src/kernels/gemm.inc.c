@@ -21,6 +21,8 @@ LOCUS_INLINE void store_some(float *p, vf x, int64_t tail)
 /* What becomes of the sums of a tile; see locus_product_tile. The pointers stand at its first
  * row and column. */
 typedef struct finish {
+    const float *also_a, *also_b; /* more operands, whose products are summed behind the first */
+    int64_t also_a_row;
     const float *plus;
     int64_t plus_row;
     const float *shift;
@@ -31,6 +33,7 @@ typedef struct finish {
 
 LOCUS_INLINE finish finish_at(finish f, int64_t row, int64_t column, int64_t c_row)
 {
+    if (f.also_a != NULL) f.also_a += row * f.also_a_row, f.also_b += column;
     if (f.plus != NULL) f.plus += row * f.plus_row + column;
     if (f.shift != NULL) f.shift += row;
     if (f.greatest != NULL) f.greatest += row * LOCUS_LANES;
@@ -55,7 +58,8 @@ LOCUS_INLINE void finish_sums(float *C, vf *sum, int64_t c_row, finish f, const 
         if (f.plus != NULL) {
             const vf plus = load_some(f.plus + i * f.plus_row + v * VL, tail);
             sum[v] = v_add(sum[v], f.shift != NULL ? v_add(plus, shift) : plus);
-        }
+        } else if (f.shift != NULL)
+            sum[v] = v_add(sum[v], shift);
         if (f.top != NULL)
             sum[v] = weight_again(sum[v], top, factor);
         else if (f.factor != NULL)
@@ -71,6 +75,20 @@ LOCUS_INLINE void finish_sums(float *C, vf *sum, int64_t c_row, finish f, const 
         if (C[c] > most[0]) most[0] = C[c];
 }
 
+LOCUS_INLINE void sum_products(vf sum[GEMM_ROWS][GEMM_VECTORS], const float *A, int64_t a_row,
+                               int64_t a_column, const float *B, int64_t b_row, int64_t inner,
+                               int64_t tail, const int rows, const int vectors)
+{
+    for (int64_t j = 0; j < inner; j++) {
+        vf b[GEMM_VECTORS];
+        for (int v = 0; v < vectors; v++) b[v] = load_some(B + j * b_row + v * VL, tail);
+        for (int i = 0; i < rows; i++) {
+            const vf a = v_set1(A[i * a_row + j * a_column]);
+            for (int v = 0; v < vectors; v++) sum[i][v] = v_fma(a, b[v], sum[i][v]);
+        }
+    }
+}
+
 LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t a_row,
                                int64_t a_column, const float *B, int64_t b_row, int64_t inner,
                                const float *start, const float *carry, finish f, int64_t tail,
@@ -82,14 +100,9 @@ LOCUS_INLINE void tile_product(float *C, int64_t c_row, const float *A, int64_t 
             sum[i][v] = start != NULL ? load_some(start + i * c_row + v * VL, tail) : v_set1(0.0f);
             if (carry != NULL) sum[i][v] = v_mul(sum[i][v], v_set1(carry[i]));
         }
-    for (int64_t j = 0; j < inner; j++) {
-        vf b[GEMM_VECTORS];
-        for (int v = 0; v < vectors; v++) b[v] = load_some(B + j * b_row + v * VL, tail);
-        for (int i = 0; i < rows; i++) {
-            const vf a = v_set1(A[i * a_row + j * a_column]);
-            for (int v = 0; v < vectors; v++) sum[i][v] = v_fma(a, b[v], sum[i][v]);
-        }
-    }
+    sum_products(sum, A, a_row, a_column, B, b_row, inner, tail, rows, vectors);
+    if (f.also_a != NULL)
+        sum_products(sum, f.also_a, f.also_a_row, 1, f.also_b, b_row, inner, tail, rows, vectors);
     LOCUS_UNROLL
     for (int i = 0; i < rows; i++) finish_sums(C + i * c_row, sum[i], c_row, f, i, tail, vectors);
 }
@@ -243,9 +256,12 @@ LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f, const in
     for (int64_t c = 0; c < t->columns; c += LOCUS_PANEL) {
         const int64_t count = t->columns - c < LOCUS_PANEL ? t->columns - c : LOCUS_PANEL;
         const wanted some = {t->from, t->to, t->before + c};
-        all_bands(t->c + c, t->c_row, t->a, t->a_row, 1, t->panels + locus_panel_at(c, t->inner),
-                  LOCUS_PANEL, t->rows, t->inner, count, 0, NULL, finish_at(f, 0, c, t->c_row),
-                  ahead, chooses && t->from != NULL ? &some : NULL, chooses);
+        const int64_t panel = locus_panel_at(c, t->inner);
+        finish here = finish_at(f, 0, c, t->c_row);
+        if (f.also_a != NULL) here.also_b = f.also_b + panel;
+        all_bands(t->c + c, t->c_row, t->a, t->a_row, 1, t->panels + panel, LOCUS_PANEL, t->rows,
+                  t->inner, count, 0, NULL, here, ahead, chooses && t->from != NULL ? &some : NULL,
+                  chooses);
     }
 }
 
@@ -253,31 +269,42 @@ LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f, const in
  * the compiler keeps its pointers in registers. */
 #define PLUS .plus = t->plus, .plus_row = t->plus_row
 #define SHIFT .shift = t->shift
+#define ALSO .also_a = t->also_a, .also_b = t->also_panels, .also_a_row = t->also_a_row
 #define PRODUCT_WAY(name, chooses, ...)                                                            \
     static LOCUS_NOINLINE LOCUS_PRODUCT(name) { panel_products(t, (finish){__VA_ARGS__}, chooses); }
 #define PRODUCT_WAYS(name, chooses, ...)                                                           \
     PRODUCT_WAY(name, chooses, __VA_ARGS__)                                                        \
     PRODUCT_WAY(name##_plus, chooses, PLUS, __VA_ARGS__)                                           \
+    PRODUCT_WAY(name##_shift, chooses, SHIFT, __VA_ARGS__)                                         \
     PRODUCT_WAY(name##_both, chooses, PLUS, SHIFT, __VA_ARGS__)                                    \
-    static const locus_product_fn name##_ways[3] = {name, name##_plus, name##_both};
+    static const locus_product_fn name##_ways[4] = {name, name##_plus, name##_shift, name##_both};
 PRODUCT_WAYS(product_sum, 1, .greatest = NULL)
 PRODUCT_WAYS(product_greatest, 0, .greatest = t->greatest)
 PRODUCT_WAYS(product_weight, 0, .top = t->top, .factor = t->factor)
-PRODUCT_WAYS(product_grad, 0, .weight = t->weight, .delta = t->delta)
+PRODUCT_WAY(product_grad, 0, .weight = t->weight, .delta = t->delta)
+PRODUCT_WAY(product_grad_plus, 0, PLUS, .weight = t->weight, .delta = t->delta)
+PRODUCT_WAY(product_sum_also, 1, ALSO, PLUS)
+PRODUCT_WAY(product_greatest_also, 0, ALSO, PLUS, .greatest = t->greatest)
+PRODUCT_WAY(product_weight_also, 0, ALSO, PLUS, .top = t->top, .factor = t->factor)
 #undef PRODUCT_WAYS
 #undef PRODUCT_WAY
+#undef ALSO
 #undef SHIFT
 #undef PLUS
 
 static LOCUS_PRODUCT(product)
 {
-    const int added = (t->plus != NULL) + (t->shift != NULL);
-    if (t->greatest != NULL)
+    const int added = (t->plus != NULL) + 2 * (t->shift != NULL);
+    if (t->also_a != NULL)
+        (t->greatest != NULL ? product_greatest_also
+         : t->top != NULL    ? product_weight_also
+                             : product_sum_also)(t);
+    else if (t->greatest != NULL)
         product_greatest_ways[added](t);
     else if (t->top != NULL)
         product_weight_ways[added](t);
     else if (t->weight != NULL)
-        product_grad_ways[added](t);
+        (t->plus != NULL ? product_grad_plus : product_grad)(t);
     else
         product_sum_ways[added](t);
 }

@@ -58,9 +58,13 @@ typedef struct locus_product_tile {
     int64_t a_row;
     const float *panels;
     int64_t rows, inner, columns;
+    /* A second A and second rows, of the same extents, whose products are summed behind the first
+     * ones; only beside `plus`, not beside shift and weight. NULL: none. */
+    const float *also_a, *also_panels;
+    int64_t also_a_row;
     const float *plus; /* at plus[i * plus_row + c], plus_row of any sign; NULL: nothing */
     int64_t plus_row;
-    const float *shift; /* only beside `plus`; NULL: nothing */
+    const float *shift; /* not beside weight; NULL: nothing */
     float *greatest;
     int greatest_so_far; /* 1: `greatest` holds what the columns before these gave */
     const float *top, *factor;
@@ -266,7 +270,8 @@ typedef LOCUS_FOLD_COLUMNS((*locus_fold_columns_fn));
 
 /* Y[i][index[start + slope i + j] - first] += X[i][j] for i < rows, j < width: the transpose of
  * expand. start + slope i is not negative, index is readable LOCUS_LANES beyond both ends and
- * ascends in steps of 0 or 1. What goes to one entry is summed by vectors counted from index[0]. */
+ * ascends in steps of 0 or 1. What goes to one entry is summed by vectors counted from index[0].
+ * Places skip_from .. skip_to - 1 of the index, which begin and end with vectors, are left out. */
 typedef struct locus_fold_tile {
     float *y;
     int64_t y_row;
@@ -274,9 +279,15 @@ typedef struct locus_fold_tile {
     const int32_t *index;
     const float *x;
     int64_t x_row, rows, width, start, slope;
+    int64_t skip_from, skip_to;
 } locus_fold_tile;
 #define LOCUS_FOLD(name) void name(const locus_fold_tile *t)
 typedef LOCUS_FOLD((*locus_fold_fn));
+
+/* y[rows - 1 - i + j] += T[i][j] for i < rows, j < columns, rows of T t_row apart. */
+#define LOCUS_DIAGONALS(name)                                                                      \
+    void name(float *y, const float *T, int64_t t_row, int64_t rows, int64_t columns)
+typedef LOCUS_DIAGONALS((*locus_diagonals_fn));
 
 /* to[r] = rows[r] with its pairs turned, for r < count: with cosines in turn[0 .. pairs-1] and
  * sines behind them, (x, y) becomes (x cos - y sin, y cos + x sin); 2 pairs numbers of `turn` to a
@@ -307,7 +318,8 @@ typedef LOCUS_ADD_BIAS((*locus_add_bias_fn));
 typedef LOCUS_SCALE((*locus_scale_fn));
 
 /* to[r][c] = (resume ? to[r][c] : 0) + factor (rows[r][c] + shift[c]) for r < count, c < width;
- * shift NULL: 0. A sum that starts from 0 is never -0. `to` may be `rows`. */
+ * shift NULL: 0. A sum that starts from 0 is never -0. `to` may be `rows`; to_row may be 0, which
+ * sums the rows. */
 #define LOCUS_SCALE_ROWS(name)                                                                     \
     void name(float *to, int64_t to_row, const float *rows, int64_t row_stride,                    \
               const float *shift, float factor, int64_t count, int64_t width, int resume)
@@ -342,6 +354,7 @@ typedef struct locus_kernels {
     locus_read_columns_fn read_columns;
     locus_fold_columns_fn fold_columns;
     locus_fold_fn fold;
+    locus_diagonals_fn diagonals;
     locus_turn_fn turn;
     locus_slide_fn slide;
     locus_add_fn add;

@@ -13,18 +13,22 @@ static LOCUS_EXPAND(expand)
     }
 }
 
-/* The vector of row i that begins at place c of the index, 0 outside the row. */
+/* The vector of x[j ..], 0 outside x[0 .. width - 1]. */
+LOCUS_INLINE vf load_within(const float *x, int64_t j, int64_t width)
+{
+    if (j >= 0 && j + VL <= width) return v_load(x + j);
+    if (j <= -VL || j >= width) return v_set1(0.0f);
+    if (j >= 0) return v_loadn(x + j, width - j);
+    if (j + VL <= width) return v_load_from(x + j, -j);
+    float few[VL] = {0};
+    for (int64_t at = 0; at < width; at++) few[at - j] = x[at];
+    return v_load(few);
+}
+
+/* The vector of row i that begins at place c of the index. */
 LOCUS_INLINE vf fold_load(const locus_fold_tile *t, int64_t i, int64_t c)
 {
-    const int64_t j = c - t->start - t->slope * i;
-    const float *x = t->x + i * t->x_row;
-    if (j >= 0 && j + VL <= t->width) return v_load(x + j);
-    if (j <= -VL || j >= t->width) return v_set1(0.0f);
-    if (j >= 0) return v_loadn(x + j, t->width - j);
-    if (j + VL <= t->width) return v_load_from(x + j, -j);
-    float few[VL] = {0};
-    for (int64_t at = 0; at < t->width; at++) few[at - j] = x[at];
-    return v_load(few);
+    return load_within(t->x + i * t->x_row, c - t->start - t->slope * i, t->width);
 }
 
 /* The vectors from place c up to `end` that meet row i. */
@@ -110,16 +114,44 @@ static LOCUS_FOLD(fold)
     const int64_t first = t->slope > 0 ? t->start : other;
     const int64_t last = (t->slope > 0 ? other : t->start) + t->width;
     for (int64_t c = first / VL * VL, next; c < last; c = next) {
+        if (c >= t->skip_from && c < t->skip_to) {
+            next = t->skip_to;
+            continue;
+        }
+        const int64_t end = c < t->skip_from && t->skip_from < last ? t->skip_from : last;
         const int32_t low = t->index[c], rise = t->index[c + VL - 1] - low;
         float *to = t->y + (low - t->first);
         next = c + VL;
         if (rise == 0) {
-            while (next < last && t->index[next + VL - 1] == low) next += VL;
+            while (next < end && t->index[next + VL - 1] == low) next += VL;
             fold_far(t, to, c, next);
         } else if (rise == VL - 1) {
-            while (next < last && t->index[next + VL - 1] - low == next + VL - 1 - c) next += VL;
+            while (next < end && t->index[next + VL - 1] - low == next + VL - 1 - c) next += VL;
             fold_consecutive(t, to, c, next);
         } else
             fold_runs(t, c, first, last);
+    }
+}
+
+/* LOCUS_LANES rows at a time: what a load reads was then stored whole. */
+static LOCUS_DIAGONALS(diagonals)
+{
+    for (int64_t first = 0, count; first < rows; first += count) {
+        count = rows - first < LOCUS_LANES ? rows - first : LOCUS_LANES;
+        float *to = y + rows - first - count;
+        const float *from = T + first * t_row - (count - 1); /* row r stands r places further */
+        const int64_t places = columns + count - 1;
+        for (int64_t c = 0; c < places; c += VL) {
+            const int64_t tail = places - c < VL ? places - c : 0;
+            vf sum = load_some(to + c, tail);
+            if (c >= count - 1 && c + VL <= columns)
+                for (int64_t r = 0; r < count; r++)
+                    sum = v_add(sum, v_load(from + r * (t_row + 1) + c));
+            else
+                for (int64_t r = 0; r < count; r++)
+                    sum = v_add(sum,
+                                load_within(T + (first + r) * t_row, c - (count - 1) + r, columns));
+            store_some(to + c, sum, tail);
+        }
     }
 }

@@ -26,6 +26,7 @@ const locus_kernels KERNELS_NAME = {
     .read_columns = read_columns,
     .fold_columns = fold_columns,
     .fold = fold,
+    .diagonals = diagonals,
     .turn = turn_rows,
     .slide = slide,
     .add = add,

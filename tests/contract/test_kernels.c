@@ -2,6 +2,7 @@
 /* Every operation of every kernel table that this CPU has, against the formula in double. */
 
 #include <float.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +142,13 @@ static void test_pack(const locus_kernels *k)
 
 /* ---- packed products ---- */
 
+static void check_untouched(const locus_product_tile *tile)
+{
+    for (int64_t at = 0; at < tile->rows * tile->c_row; at++)
+        if (at % tile->c_row >= tile->columns)
+            CHECK(C[at] == before[at], "a finish wrote outside at %d", (int)at);
+}
+
 /* What a product does on its way out has the bits of the pass that would do it afterwards. C
  * holds the sums. */
 static void check_finishes(const locus_kernels *k, locus_product_tile *tile)
@@ -152,7 +160,6 @@ static void check_finishes(const locus_kernels *k, locus_product_tile *tile)
         factor[i] = i % 3 == 0 ? 0.25f : 1.0f;
         delta[i] = 0.1f * (float)i;
     }
-    const int64_t end = tile->rows * tile->c_row;
     memcpy(sums, C, sizeof sums);
     tile->top = top;
     tile->factor = factor;
@@ -164,7 +171,9 @@ static void check_finishes(const locus_kernels *k, locus_product_tile *tile)
         CHECK(!memcmp(row, C + i * tile->c_row, (size_t)tile->columns * sizeof *row),
               "weights of row %d differ from softmax_again", (int)i);
     }
+    check_untouched(tile);
     tile->top = tile->factor = NULL;
+    if (tile->shift != NULL) return; /* weight and shift do not meet */
     for (int64_t at = 0; at < ROOM; at++) weight[at] = at % 7 == 0 ? 0.0f : before[at];
     tile->weight = weight;
     tile->delta = delta;
@@ -177,9 +186,7 @@ static void check_finishes(const locus_kernels *k, locus_product_tile *tile)
         CHECK(!memcmp(row, C + i * tile->c_row, (size_t)tile->columns * sizeof *row),
               "gradients of row %d differ from softmax_grad", (int)i);
     }
-    for (int64_t at = 0; at < end; at++)
-        if (at % tile->c_row >= tile->columns)
-            CHECK(C[at] == before[at], "a finish wrote outside at %d", (int)at);
+    check_untouched(tile);
 }
 
 /* Columns in two calls: the same bits, and one greatest of both. C and `whole` hold those of one
@@ -230,6 +237,49 @@ static void check_wanted(const locus_kernels *k, locus_product_tile tile)
     memcpy(C, want, sizeof want);
 }
 
+/* A second pair of operands goes on where the first ends: the bits of one pair twice as wide. */
+static void check_also(const locus_kernels *k, locus_product_tile tile, int64_t b_row)
+{
+    static float both[ROOM], left[ROOM], right[ROOM], also[ROOM], want[ROOM];
+    static float greatest[2][16 * LOCUS_LANES];
+    const int64_t wide = 2 * tile.inner;
+    float top[16], factor[16];
+    for (int i = 0; i < 16; i++) top[i] = 3.0f, factor[i] = 0.5f + (float)i;
+    for (int64_t i = 0; i < tile.rows; i++)
+        for (int64_t j = 0; j < wide; j++)
+            left[i * wide + j] = (j < tile.inner ? A : before)[i * tile.a_row + j % tile.inner];
+    for (int64_t c = 0; c < tile.columns; c++)
+        for (int64_t j = 0; j < wide; j++)
+            right[c * wide + j] = (j < tile.inner ? B : A)[c * b_row + j % tile.inner];
+    k->pack(also, A, b_row, tile.columns, tile.inner, 1.0f);
+    k->pack(both, right, wide, tile.columns, wide, 1.0f);
+    for (int way = 0; way < 3; way++) {
+        locus_product_tile one = tile;
+        one.also_a = one.also_panels = NULL;
+        one.a = left;
+        one.a_row = one.inner = wide;
+        one.panels = both;
+        one.greatest = way == 1 ? greatest[0] : NULL;
+        one.top = way == 2 ? top : NULL;
+        one.factor = way == 2 ? factor : NULL;
+        locus_product_tile two = one;
+        two.a = A;
+        two.also_a = before;
+        two.a_row = two.also_a_row = tile.a_row;
+        two.inner = tile.inner;
+        two.panels = tile.panels;
+        two.also_panels = also;
+        if (way == 1) two.greatest = greatest[1];
+        memcpy(C, before, sizeof C);
+        k->product(&one);
+        memcpy(want, C, sizeof want);
+        memcpy(C, before, sizeof C);
+        k->product(&two);
+        CHECK(!memcmp(C, want, sizeof want), "way %d: two pairs of operands differ from one", way);
+    }
+    CHECK(!memcmp(greatest[0], greatest[1], sizeof greatest[0]), "greatest of two pairs differs");
+}
+
 /* mix has the bits of gemm; pair_dots are sums of products, by a table that descends. */
 static void check_few(const locus_kernels *k, int64_t rows, int64_t inner, int64_t columns)
 {
@@ -260,7 +310,7 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
     static float panels[ROOM], greatest[16 * LOCUS_LANES];
     const int64_t c_row = columns + 3, b_row = inner + 1, a_row = inner + 2;
     const float *plus = plus_row != 0 ? before + 4096 : NULL;
-    const float *shift = plus != NULL && (rows + inner) % 2 ? before + 8000 : NULL;
+    const float *shift = (rows + inner) % 2 ? before + 8000 : NULL;
     memcpy(C, before, sizeof C);
     k->pack(panels, B, b_row, columns, inner, 1.0f);
     locus_product_tile tile = {.c = C,
@@ -317,6 +367,9 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
     tile.greatest = NULL;
     check_wanted(k, tile);
     check_finishes(k, &tile);
+    tile.weight = tile.delta = NULL;
+    if (plus != NULL && shift == NULL && inner > 0 && columns * 2 * inner <= ROOM)
+        check_also(k, tile, b_row);
 }
 
 static void test_product(const locus_kernels *k)
@@ -681,7 +734,7 @@ static void make_index(int32_t *index, int count, int kind)
 
 /* Entries that no row reaches hold -0: adding even 0 to them would show. */
 static void check_fold(const locus_kernels *k, const int32_t *index, int width, int start,
-                       int slope)
+                       int slope, int skip_from, int skip_to)
 {
     enum { ROWS = 5, ROW = 200, FIRST = 3, ALL = (ROWS + 1) * ROW };
     static double want[ALL];
@@ -695,13 +748,17 @@ static void check_fold(const locus_kernels *k, const int32_t *index, int width, 
                                   .rows = ROWS,
                                   .width = width,
                                   .start = slope > 0 ? start : start + ROWS - 1,
-                                  .slope = slope};
+                                  .slope = slope,
+                                  .skip_from = skip_from,
+                                  .skip_to = skip_to};
     memcpy(C, before, sizeof C);
     memset(reached, 0, sizeof reached);
     for (int at = 0; at < ALL; at++) want[at] = (double)before[at];
     for (int i = 0; i < ROWS; i++)
         for (int j = 0; j < width; j++) {
-            const int at = ROW / 2 + i * ROW + index[fold.start + slope * i + j] - FIRST;
+            const int place = (int)fold.start + slope * i + j;
+            if (place >= skip_from && place < skip_to) continue;
+            const int at = ROW / 2 + i * ROW + index[place] - FIRST;
             want[at] += (double)B[i * fold.x_row + j];
             for (int r = 0; r < ROWS; r++) reached[at + (r - i) * ROW] = 1;
         }
@@ -742,6 +799,25 @@ static void check_fold_columns(const locus_kernels *k, const int32_t *index, int
         }
 }
 
+static void test_diagonals(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/diagonals", k->isa)) return;
+    for (int rows = 0; rows <= 50; rows += 1 + rows / 20)
+        for (int columns = 0; columns <= 70; columns += check_sample() ? 9 : 1) {
+            const int t_row = columns + 2, distances = rows > 0 ? rows + columns - 1 : 0;
+            double want[128];
+            for (int y = 0; y < 128; y++) want[y] = (double)before[y];
+            for (int i = 0; i < rows; i++)
+                for (int j = 0; j < columns; j++)
+                    want[rows - 1 - i + j] += (double)A[i * t_row + j];
+            memcpy(C, before, sizeof C);
+            k->diagonals(C, A, t_row, rows, columns);
+            for (int y = 0; y < 128; y++)
+                CHECK(y < distances ? fabs((double)C[y] - want[y]) < 1e-4 : C[y] == before[y],
+                      "%d x %d: diagonal %d", rows, columns, y);
+        }
+}
+
 static void test_lookup(const locus_kernels *k)
 {
     enum { MOST = 180, FIRST = 3, SIDE = 40 };
@@ -751,7 +827,11 @@ static void test_lookup(const locus_kernels *k)
         make_index(index, MOST, kind);
         for (int n = 0; n <= 100; n++) {
             const int at = n % 11;
-            check_fold(k, index + LOCUS_LANES, n, at, n % 2 ? 1 : -1);
+            const int skip = LOCUS_LANES * (n % 5);
+            check_fold(k, index + LOCUS_LANES, n, at, n % 2 ? 1 : -1, 0, 0);
+            check_fold(k, index + LOCUS_LANES, n, at, n % 2 ? 1 : -1, skip, INT_MAX);
+            check_fold(k, index + LOCUS_LANES, n, at, n % 2 ? 1 : -1, INT_MIN, skip);
+            check_fold(k, index + LOCUS_LANES, n, at, n % 2 ? 1 : -1, LOCUS_LANES, skip);
             memcpy(C, before, sizeof C);
             k->expand(C, MOST + LOCUS_LANES, A, MOST + 3, FIRST, index + at, 3, n);
             for (int i = 0; i < 3; i++)
@@ -983,6 +1063,7 @@ int main(int argc, char **argv)
         test_softmax_seen(k);
         test_softmax_grad(k);
         test_drop(k);
+        test_diagonals(k);
         test_lookup(k);
         test_slide(k);
         test_turn(k);
