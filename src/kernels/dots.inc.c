@@ -78,13 +78,11 @@ LOCUS_INLINE vf alternating(float x)
 LOCUS_INLINE vf turned_halves(const float *a, const float *b, const float *turn, int64_t pairs)
 {
     vf sum = v_set1(0.0f);
-    LOCUS_UNROLL
     for (int64_t t = 0; t < pairs; t += VL) {
         const vf x = v_load(b + t), y = v_load(b + pairs + t);
         const vf cosine = v_load(turn + t), sine = v_load(turn + pairs + t);
         sum = v_fma(v_load(a + t), v_sub(v_mul(x, cosine), v_mul(y, sine)), sum);
     }
-    LOCUS_UNROLL
     for (int64_t t = 0; t < pairs; t += VL) {
         const vf x = v_load(b + t), y = v_load(b + pairs + t);
         const vf cosine = v_load(turn + t), sine = v_load(turn + pairs + t);
@@ -97,7 +95,6 @@ LOCUS_INLINE vf turned_neighbours(const float *a, const float *b, const float *t
                                   vf sign)
 {
     vf sum = v_set1(0.0f);
-    LOCUS_UNROLL
     for (int64_t t = 0; t < pairs; t += VL / 2) {
         const vf x = v_load(b + 2 * t), sine = v_mul(v_twice(turn + pairs + t), sign);
         const vf turned = v_add(v_mul(x, v_twice(turn + t)), v_mul(v_swap_pairs(x), sine));

@@ -247,7 +247,8 @@ static LOCUS_GEMM_TIMES(gemm_times)
 }
 
 /* A panel is the transpose of LOCUS_PANEL rows: [width][LOCUS_PANEL]. */
-LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f, const int chooses)
+LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f, const int chooses,
+                                 const int edges)
 {
     const int64_t kept = f.greatest != NULL && !t->greatest_so_far ? t->rows * LOCUS_LANES : 0;
     for (int64_t i = 0; i < kept; i += VL) v_store(f.greatest + i, v_set1(-INFINITY));
@@ -261,7 +262,7 @@ LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f, const in
         if (f.also_a != NULL) here.also_b = f.also_b + panel;
         all_bands(t->c + c, t->c_row, t->a, t->a_row, 1, t->panels + panel, LOCUS_PANEL, t->rows,
                   t->inner, count, 0, NULL, here, ahead, chooses && t->from != NULL ? &some : NULL,
-                  chooses);
+                  edges);
     }
 }
 
@@ -270,22 +271,25 @@ LOCUS_INLINE void panel_products(const locus_product_tile *t, finish f, const in
 #define PLUS .plus = t->plus, .plus_row = t->plus_row
 #define SHIFT .shift = t->shift
 #define ALSO .also_a = t->also_a, .also_b = t->also_panels, .also_a_row = t->also_a_row
-#define PRODUCT_WAY(name, chooses, ...)                                                            \
-    static LOCUS_NOINLINE LOCUS_PRODUCT(name) { panel_products(t, (finish){__VA_ARGS__}, chooses); }
+#define PRODUCT_WAY(name, chooses, edges, ...)                                                     \
+    static LOCUS_NOINLINE LOCUS_PRODUCT(name)                                                      \
+    {                                                                                              \
+        panel_products(t, (finish){__VA_ARGS__}, chooses, edges);                                  \
+    }
 #define PRODUCT_WAYS(name, chooses, ...)                                                           \
-    PRODUCT_WAY(name, chooses, __VA_ARGS__)                                                        \
-    PRODUCT_WAY(name##_plus, chooses, PLUS, __VA_ARGS__)                                           \
-    PRODUCT_WAY(name##_shift, chooses, SHIFT, __VA_ARGS__)                                         \
-    PRODUCT_WAY(name##_both, chooses, PLUS, SHIFT, __VA_ARGS__)                                    \
+    PRODUCT_WAY(name, chooses, chooses, __VA_ARGS__)                                               \
+    PRODUCT_WAY(name##_plus, chooses, 0, PLUS, __VA_ARGS__)                                        \
+    PRODUCT_WAY(name##_shift, chooses, 0, SHIFT, __VA_ARGS__)                                      \
+    PRODUCT_WAY(name##_both, chooses, 0, PLUS, SHIFT, __VA_ARGS__)                                 \
     static const locus_product_fn name##_ways[4] = {name, name##_plus, name##_shift, name##_both};
 PRODUCT_WAYS(product_sum, 1, .greatest = NULL)
 PRODUCT_WAYS(product_greatest, 0, .greatest = t->greatest)
 PRODUCT_WAYS(product_weight, 0, .top = t->top, .factor = t->factor)
-PRODUCT_WAY(product_grad, 0, .weight = t->weight, .delta = t->delta)
-PRODUCT_WAY(product_grad_plus, 0, PLUS, .weight = t->weight, .delta = t->delta)
-PRODUCT_WAY(product_sum_also, 1, ALSO, PLUS)
-PRODUCT_WAY(product_greatest_also, 0, ALSO, PLUS, .greatest = t->greatest)
-PRODUCT_WAY(product_weight_also, 0, ALSO, PLUS, .top = t->top, .factor = t->factor)
+PRODUCT_WAY(product_grad, 0, 0, .weight = t->weight, .delta = t->delta)
+PRODUCT_WAY(product_grad_plus, 0, 0, PLUS, .weight = t->weight, .delta = t->delta)
+PRODUCT_WAY(product_sum_also, 1, 0, ALSO, PLUS)
+PRODUCT_WAY(product_greatest_also, 0, 0, ALSO, PLUS, .greatest = t->greatest)
+PRODUCT_WAY(product_weight_also, 0, 0, ALSO, PLUS, .top = t->top, .factor = t->factor)
 #undef PRODUCT_WAYS
 #undef PRODUCT_WAY
 #undef ALSO
