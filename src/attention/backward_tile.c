@@ -36,7 +36,7 @@ static void refine_coarse_rows(const locus_head *head, const locus_rows *rows)
         const int found = locus_tile_scores(&rolling, rows, &tile, &finish);
         head->plan->kernels->softmax_step(w->score, head->geometry->stride, tile.rows, tile.columns,
                                           locus_tile_seen(&tile), found ? w->greatest : NULL,
-                                          w->top, w->sum, w->carry);
+                                          w->top, w->sum, w->carry, w->part);
     }
     for (int64_t i = 0; i < rows->count; i++) {
         if (!is_coarse(w->lse[i]) || w->sum[i] == 0.0f) continue;

@@ -143,7 +143,8 @@ static void add_values(locus_online *online, const locus_tile *tile)
 
     for (int64_t i = 0; i < carried; i++)
         if (w->carry[i] != 1.0f) locus_strips_scale(head, &online->value_fold, i, w->carry[i]);
-    locus_strips_fold(head, tile, weights, &online->value_fold, flush_values, &online->value_table);
+    locus_strips_fold(head, tile, weights, plan->call.dropout > 0.0 ? NULL : w->part,
+                      &online->value_fold, flush_values, &online->value_table);
     locus_patch(head, tile, weights, w->out, Dv, locus_by_row(), &online->value_table,
                 locus_by_entry(head, tile), Dv);
 }
@@ -182,7 +183,7 @@ void locus_online_step(locus_online *online, int64_t key_tile)
     const int found = locus_tile_scores(&head, &online->rows, &tile, &finish);
     head.plan->kernels->softmax_step(w->score, head.geometry->stride, tile.rows, tile.columns,
                                      locus_tile_seen(&tile), found ? w->greatest : NULL, w->top,
-                                     w->sum, w->carry);
+                                     w->sum, w->carry, w->part);
     add_values(online, &tile);
 }
 

@@ -41,6 +41,7 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->top = locus_take_floats(arena, all_rows);
     w->sum = locus_take_floats(arena, all_rows);
     w->carry = locus_take_floats(arena, rows);
+    w->part = locus_take_floats(arena, rows);
     w->greatest = locus_take_floats(arena, rows * LOCUS_LANES);
     w->lse = locus_take_floats(arena, all_rows);
     w->factor = locus_take_floats(arena, all_rows);

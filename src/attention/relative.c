@@ -208,16 +208,14 @@ static void advance(const locus_head *head, const locus_band *band, locus_strip 
 }
 
 /* The pairs of a band whose distances have numbers z in [from, to); at most one of the two cuts the
- * band, and between vectors of distances. */
-static void fold_range(const locus_head *head, const locus_band *band, const float *T, int64_t from,
-                       int64_t to, locus_strip *strip, locus_flush flush, void *context)
+ * band, and between vectors of distances. The strip holds their entries. */
+static void fold_pairs(const locus_head *head, const locus_band *band, const float *T, int64_t from,
+                       int64_t to, const locus_strip *strip)
 {
     const locus_plan *plan = head->plan;
     const int64_t z_00 = plan->call.most - band->delta_00, z_low = z_00 - (band->rows - 1);
-    const int64_t low = locus_most(from, z_low), high = locus_least(to, z_00 + band->columns);
-    if (low >= high) return;
+    const int64_t high = locus_least(to, z_00 + band->columns);
     const int64_t at = plan->call.most + locus_vector_start(z_low - plan->call.most);
-    advance(head, band, strip, plan->index[low], plan->index[high - 1] + 1, flush, context);
     const locus_fold_tile fold = {.y = strip->data,
                                   .y_row = strip->width,
                                   .first = (int32_t)strip->first,
@@ -233,6 +231,42 @@ static void fold_range(const locus_head *head, const locus_band *band, const flo
     plan->kernels->fold(&fold);
 }
 
+static void fold_range(const locus_head *head, const locus_band *band, const float *T, int64_t from,
+                       int64_t to, locus_strip *strip, locus_flush flush, void *context)
+{
+    const int32_t *index = head->plan->index;
+    const int64_t z_00 = head->plan->call.most - band->delta_00;
+    const int64_t low = locus_most(from, z_00 - (band->rows - 1));
+    const int64_t high = locus_least(to, z_00 + band->columns);
+    if (low >= high) return;
+    advance(head, band, strip, index[low], index[high - 1] + 1, flush, context);
+    fold_pairs(head, band, T, from, to, strip);
+}
+
+/* A row that meets one entry with all columns needs its sum alone. Such rows are the first ones,
+ * whose columns lie far behind, and the last, whose columns lie far before. */
+static void fold_band(const locus_head *head, const locus_band *band, const float *T,
+                      const float *sums, locus_strip *strip, locus_flush flush, void *context)
+{
+    const locus_stretch s = locus_band_stretch(head->plan, band);
+    locus_band rest = *band;
+    advance(head, band, strip, s.low, s.high + 1, flush, context);
+    if (sums != NULL) {
+        const int32_t *first = s.origin, *last = s.origin + band->columns - 1;
+        int64_t from = 0, to = band->rows;
+        for (; from < to && first[-from] == last[-from]; from++)
+            strip->data[from * strip->width + first[-from] - strip->first] += sums[from];
+        for (; to > from && first[1 - to] == last[1 - to]; to--)
+            strip->data[(to - 1) * strip->width + first[1 - to] - strip->first] += sums[to - 1];
+        rest.first += from;
+        rest.delta_00 += from;
+        rest.rows = to - from;
+    }
+    locus_strip rows = *strip;
+    rows.data += (rest.first - band->first) * strip->width;
+    if (rest.rows > 0) fold_pairs(head, &rest, T, INT64_MIN, INT64_MAX, &rows);
+}
+
 static void fold_one_by_one(const locus_head *head, const locus_band *band, const float *T,
                             locus_strip *strip, locus_flush flush, void *context)
 {
@@ -246,12 +280,13 @@ static void fold_one_by_one(const locus_head *head, const locus_band *band, cons
 }
 
 void locus_strips_fold(const locus_head *head, const locus_tile *tile, const float *T,
-                       locus_strips *strips, locus_flush flush, void *context)
+                       const float *sums, locus_strips *strips, locus_flush flush, void *context)
 {
     for (int64_t b = 0; b < locus_bands(tile); b++) {
         const locus_band band = locus_band_at(tile, b);
         if (head->plan->table_steps)
-            fold_range(head, &band, T, INT64_MIN, INT64_MAX, &strips->band[b], flush, context);
+            fold_band(head, &band, T, sums != NULL ? sums + band.first : NULL, &strips->band[b],
+                      flush, context);
         else
             fold_one_by_one(head, &band, T, &strips->band[b], flush, context);
     }
@@ -262,7 +297,7 @@ void locus_strips_fold_far(const locus_head *head, const locus_tile *tile, const
 {
     const locus_plan *plan = head->plan;
     if (plan->near_from == plan->near_to) {
-        locus_strips_fold(head, tile, T, strips, flush, context);
+        locus_strips_fold(head, tile, T, NULL, strips, flush, context);
         return;
     }
     for (int64_t b = 0; b < locus_bands(tile); b++) {

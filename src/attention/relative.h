@@ -94,9 +94,10 @@ locus_slice locus_slice_by_keys(const locus_head *head, const locus_band *band,
 typedef void (*locus_flush)(void *context, const locus_head *head, const locus_band *band,
                             const locus_strip *strip, int64_t count);
 
-/* strip[i][entry(i, j)] += T[i][j], after flushing the columns below each band's stretch. */
+/* strip[i][entry(i, j)] += T[i][j], after flushing the columns below each band's stretch. `sums`
+ * are those of the rows of T, or NULL. */
 void locus_strips_fold(const locus_head *head, const locus_tile *tile, const float *T,
-                       locus_strips *strips, locus_flush flush, void *context);
+                       const float *sums, locus_strips *strips, locus_flush flush, void *context);
 /* The same without the pairs that near.h takes. */
 void locus_strips_fold_far(const locus_head *head, const locus_tile *tile, const float *T,
                            locus_strips *strips, locus_flush flush, void *context);

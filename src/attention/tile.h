@@ -43,14 +43,14 @@ typedef struct locus_worker {
     float *key_panels, *value_panels, *place_panels;
     uint8_t *key_bad, *value_bad, *place_bad; /* [Tk] */
     /* of the query rows */
-    float *content;              /* [rows][D] turned q + u, see locus_rows          */
-    float *position;             /* [rows][D] q + w; `content` where they are alike  */
-    float *place;                /* [rows][D] scale pos_q                            */
-    float *faded;                /* [rows][D] content times the tile's gain          */
-    float *out;                  /* [rows][Dv]                                       */
-    float *top, *sum, *carry;    /* [rows] streaming softmax                         */
-    float *greatest;             /* [rows][LOCUS_LANES] of the tile's scores         */
-    float *lse, *factor, *delta; /* [rows] P = e^(s - lse) factor; delta = dout . out */
+    float *content;                  /* [rows][D] turned q + u, see locus_rows          */
+    float *position;                 /* [rows][D] q + w; `content` where they are alike  */
+    float *place;                    /* [rows][D] scale pos_q                            */
+    float *faded;                    /* [rows][D] content times the tile's gain          */
+    float *out;                      /* [rows][Dv]                                       */
+    float *top, *sum, *carry, *part; /* [rows] streaming softmax                     */
+    float *greatest;                 /* [rows][LOCUS_LANES] of the tile's scores         */
+    float *lse, *factor, *delta;     /* [rows] P = e^(s - lse) factor; delta = dout . out */
     /* of the tile */
     float *score, *grad, *dropped; /* [rows][keys]                                   */
     float *places;    /* [rows][keys] the position part of TUPE; [band][keys] of other tables */

@@ -185,14 +185,14 @@ typedef struct locus_seen {
  * seen may hold anything and count as -inf.
  * Invariant over the keys seen so far:
  *     top[i] = max s,  sum[i] = sum e^(s - top[i]),  out[i] = sum e^(s - top[i]) v.
- * On return S holds e^(s - top) and carry[i] = e^(old top - new top), by which the caller
+ * On return S holds e^(s - top), part[i] the sum of its row, and carry[i] = e^(old top - new top), by which the caller
  * multiplies out[i] before it adds this tile. -inf scores give exactly 0; a row of
  * nothing but -inf keeps top = -inf, sum = 0, carry = 1. NaN and +inf make the row NaN.
- * top, sum and carry have room for LOCUS_LANES more rows. `greatest` is what product found,
+ * top, sum, carry and part have room for LOCUS_LANES more rows. `greatest` is what product found,
  * or NULL. */
 #define LOCUS_SOFTMAX_STEP(name)                                                                   \
     void name(float *S, int64_t stride, int64_t rows, int64_t columns, locus_seen seen,            \
-              const float *greatest, float *top, float *sum, float *carry)
+              const float *greatest, float *top, float *sum, float *carry, float *part)
 typedef LOCUS_SOFTMAX_STEP((*locus_softmax_step_fn));
 
 /* What is left of the streaming softmax: lse[i] = top[i] + ln sum[i], factor[i] = 1 / sum[i]; of

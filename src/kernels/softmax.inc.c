@@ -84,7 +84,8 @@ LOCUS_INLINE LOCUS_SOFTMAX_STEP(step_rows)
     for (int64_t i = 0; i < rows; i++) {
         float *row = S + i * stride;
         const seen_columns at = see_columns(row, seen, i, columns);
-        sum[i] = sum[i] * carry[i] + exponentiate(row + at.from, at.to - at.from, top[i]);
+        part[i] = exponentiate(row + at.from, at.to - at.from, top[i]);
+        sum[i] = sum[i] * carry[i] + part[i];
         clear_others(row, at, columns);
     }
 }
@@ -94,9 +95,9 @@ static LOCUS_SOFTMAX_STEP(softmax_step)
 {
     const locus_seen all = {NULL, NULL};
     if (seen.from == NULL)
-        step_rows(S, stride, rows, columns, all, greatest, top, sum, carry);
+        step_rows(S, stride, rows, columns, all, greatest, top, sum, carry, part);
     else
-        step_rows(S, stride, rows, columns, seen, greatest, top, sum, carry);
+        step_rows(S, stride, rows, columns, seen, greatest, top, sum, carry, part);
 }
 
 /* Rows without a sum have top = -inf, so 0 will do for their logarithm. */

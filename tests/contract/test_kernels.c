@@ -629,14 +629,19 @@ static void test_streaming(const locus_kernels *k)
 {
     for (int step = 1; step <= KEYS; step += 9) {
         if (!check_begin("kernels/%s/softmax/step%d", k->isa, step)) continue;
-        float top[LOCUS_LANES] = {-INFINITY}, sum[LOCUS_LANES] = {0.0f}, carry[LOCUS_LANES];
+        float top[LOCUS_LANES] = {-INFINITY}, sum[LOCUS_LANES] = {0.0f}, carry[LOCUS_LANES],
+              part[LOCUS_LANES];
         double out = 0.0, want_sum = 0.0, want_out = 0.0, want_top = -INFINITY;
         for (int at = 0; at < 200; at++) want_top = fmax(want_top, (double)A[at] * 20.0);
         for (int at = 0; at < 200; at += step) {
             float S[KEYS];
             const int count = at + step <= 200 ? step : 200 - at;
             for (int c = 0; c < count; c++) S[c] = A[at + c] * 20.0f;
-            k->softmax_step(S, KEYS, 1, count, (locus_seen){0}, NULL, top, sum, carry);
+            k->softmax_step(S, KEYS, 1, count, (locus_seen){0}, NULL, top, sum, carry, part);
+            double row = 0.0;
+            for (int c = 0; c < count; c++) row += (double)S[c];
+            CHECK(fabs((double)part[0] - row) <= 1e-5 * row, "sum of a row: %g, expected %g",
+                  (double)part[0], row);
             out *= (double)carry[0];
             for (int c = 0; c < count; c++) out += (double)S[c] * (double)B[at + c];
         }
@@ -657,13 +662,13 @@ static void test_softmax_special(const locus_kernels *k)
 {
     if (!check_begin("kernels/%s/softmax/special", k->isa)) return;
     float top[4 + LOCUS_LANES] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY};
-    float sum[4 + LOCUS_LANES] = {0}, carry[4 + LOCUS_LANES] = {0};
+    float sum[4 + LOCUS_LANES] = {0}, carry[4 + LOCUS_LANES] = {0}, part[4 + LOCUS_LANES];
     static float S[4 * KEYS];
     for (int i = 0; i < 4 * KEYS; i++) S[i] = -INFINITY;
     S[KEYS + 1] = 2.0f;
     S[2 * KEYS + 2] = NAN;
     S[3 * KEYS] = INFINITY;
-    k->softmax_step(S, KEYS, 4, 5, (locus_seen){0}, NULL, top, sum, carry);
+    k->softmax_step(S, KEYS, 4, 5, (locus_seen){0}, NULL, top, sum, carry, part);
     CHECK(top[0] == -INFINITY && sum[0] == 0.0f && carry[0] == 1.0f && S[0] == 0.0f,
           "a row of -inf: top %g sum %g carry %g", (double)top[0], (double)sum[0],
           (double)carry[0]);
@@ -680,16 +685,16 @@ static void test_softmax_seen(const locus_kernels *k)
         for (int32_t past = first; past <= KEYS - 3; past += 2) {
             float S[KEYS], hidden[KEYS], again[KEYS], factor = 0.5f;
             float top[2][LOCUS_LANES] = {{-INFINITY}, {-INFINITY}}, sum[2][LOCUS_LANES] = {{0.0f}};
-            float carry[LOCUS_LANES];
+            float carry[LOCUS_LANES], part[LOCUS_LANES];
             for (int c = 0; c < KEYS; c++) {
                 const int sees = c >= first && c < past;
                 S[c] = again[c] = sees ? A[c] : NAN;
                 hidden[c] = sees ? A[c] : -INFINITY;
             }
             const locus_seen seen = {&first, &past};
-            k->softmax_step(S, KEYS, 1, KEYS - 3, seen, NULL, top[0], sum[0], carry);
-            k->softmax_step(hidden, KEYS, 1, KEYS - 3, (locus_seen){0}, NULL, top[1], sum[1],
-                            carry);
+            k->softmax_step(S, KEYS, 1, KEYS - 3, seen, NULL, top[0], sum[0], carry, part);
+            k->softmax_step(hidden, KEYS, 1, KEYS - 3, (locus_seen){0}, NULL, top[1], sum[1], carry,
+                            part);
             k->softmax_again(again, KEYS, 1, KEYS - 3, seen, top[0], &factor);
             CHECK(top[0][0] == top[1][0], "%d to %d: top", first, past);
             CHECK(fabsf(sum[0][0] - sum[1][0]) <= 1e-5f * sum[1][0], "%d to %d: sum", first, past);
