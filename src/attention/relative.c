@@ -225,7 +225,6 @@ static void fold_pairs(const locus_head *head, const locus_band *band, const flo
                                   .rows = band->rows,
                                   .width = band->columns,
                                   .start = z_00 - at,
-                                  .slope = -1,
                                   .skip_from = from > z_low ? INT64_MIN : high - at,
                                   .skip_to = from > z_low ? from - at : INT64_MAX};
     plan->kernels->fold(&fold);

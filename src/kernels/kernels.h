@@ -268,8 +268,8 @@ typedef LOCUS_READ_COLUMNS((*locus_read_columns_fn));
               int64_t columns)
 typedef LOCUS_FOLD_COLUMNS((*locus_fold_columns_fn));
 
-/* Y[i][index[start + slope i + j] - first] += X[i][j] for i < rows, j < width: the transpose of
- * expand. start + slope i is not negative, index is readable LOCUS_LANES beyond both ends and
+/* Y[i][index[start - i + j] - first] += X[i][j] for i < rows, j < width: the transpose of
+ * expand. start - i is not negative, index is readable LOCUS_LANES beyond both ends and
  * ascends in steps of 0 or 1. What goes to one entry is summed by vectors counted from index[0].
  * Places skip_from .. skip_to - 1 of the index, which begin and end with vectors, are left out. */
 typedef struct locus_fold_tile {
@@ -278,7 +278,7 @@ typedef struct locus_fold_tile {
     int32_t first;
     const int32_t *index;
     const float *x;
-    int64_t x_row, rows, width, start, slope;
+    int64_t x_row, rows, width, start;
     int64_t skip_from, skip_to;
 } locus_fold_tile;
 #define LOCUS_FOLD(name) void name(const locus_fold_tile *t)

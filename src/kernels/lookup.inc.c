@@ -28,13 +28,13 @@ LOCUS_INLINE vf load_within(const float *x, int64_t j, int64_t width)
 /* The vector of row i that begins at place c of the index. */
 LOCUS_INLINE vf fold_load(const locus_fold_tile *t, int64_t i, int64_t c)
 {
-    return load_within(t->x + i * t->x_row, c - t->start - t->slope * i, t->width);
+    return load_within(t->x + i * t->x_row, c - t->start + i, t->width);
 }
 
 /* The vectors from place c up to `end` that meet row i. */
 LOCUS_INLINE void fold_reach(const locus_fold_tile *t, int64_t i, int64_t *c, int64_t *end)
 {
-    const int64_t low = t->start + t->slope * i, high = low + t->width;
+    const int64_t low = t->start - i, high = low + t->width;
     while (*c + VL <= low && *c < *end) *c += VL;
     while (*end - VL >= high && *end > *c) *end -= VL;
 }
@@ -46,7 +46,7 @@ LOCUS_INLINE void fold_far(const locus_fold_tile *t, float *to, int64_t begin, i
         int64_t c = begin, last = end;
         fold_reach(t, i, &c, &last);
         if (c == last) continue;
-        const float *x = t->x + i * t->x_row - t->start - t->slope * i;
+        const float *x = t->x + i * t->x_row - t->start + i;
         vf sum = fold_load(t, i, c);
         for (c += VL; c < last - VL; c += VL) sum = v_add(sum, v_load(x + c));
         if (c < last) sum = v_add(sum, fold_load(t, i, c));
@@ -58,7 +58,7 @@ LOCUS_INLINE void fold_far(const locus_fold_tile *t, float *to, int64_t begin, i
 LOCUS_INLINE void fold_consecutive(const locus_fold_tile *t, float *to, int64_t begin, int64_t end)
 {
     for (int64_t i = 0; i < t->rows; i++) {
-        const int64_t low = t->start + t->slope * i, high = low + t->width;
+        const int64_t low = t->start - i, high = low + t->width;
         const int64_t last = end < high ? end : high;
         const float *x = t->x + i * t->x_row - low;
         float *row = to + i * t->y_row - begin;
@@ -110,9 +110,7 @@ LOCUS_INLINE void fold_runs(const locus_fold_tile *t, int64_t c, int64_t first, 
 static LOCUS_FOLD(fold)
 {
     if (t->rows <= 0 || t->width <= 0) return;
-    const int64_t other = t->start + t->slope * (t->rows - 1);
-    const int64_t first = t->slope > 0 ? t->start : other;
-    const int64_t last = (t->slope > 0 ? other : t->start) + t->width;
+    const int64_t first = t->start - (t->rows - 1), last = t->start + t->width;
     for (int64_t c = first / VL * VL, next; c < last; c = next) {
         if (c >= t->skip_from && c < t->skip_to) {
             next = t->skip_to;
