@@ -53,6 +53,10 @@ typedef struct locus_operand {
     const int32_t *from, *to;
 } locus_operand;
 
+/* Move the columns from entry `first` on to the front. */
+void locus_strip_roll(const locus_kernels *kernels, locus_strip *strip, int64_t first,
+                      int64_t rows);
+
 /* Add columns to the strip until it holds entry `high`, as far as rows meet them. */
 void locus_strip_extend(const locus_head *head, const locus_operand *operand, int64_t high,
                         locus_strip *strip);

@@ -74,6 +74,13 @@ typedef struct locus_worker {
     locus_progress *progress;
 } locus_worker;
 
+/* Key tiles come again with every group of query tiles: all keys stay turned where that is
+ * often. */
+static inline int locus_keeps_turned(const locus_geometry *geometry, int backward)
+{
+    return backward && geometry->group == 1;
+}
+
 void locus_worker_carve(const locus_plan *plan, const locus_geometry *geometry, int backward,
                         locus_arena *arena, locus_worker *worker);
 
