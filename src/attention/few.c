@@ -83,16 +83,16 @@ static void turned_content(const locus_head *head, float *C, const float *A, int
 {
     const int64_t D = head->plan->call.D;
     locus_progress *progress = head->worker->progress;
-    const int turned = progress->turned_first == key && progress->turned_count >= columns;
+    const int turned = progress->copied_first == key && progress->copied_count >= columns;
     for (int64_t c = 0; c < columns; c += BURST) {
         const int64_t count = locus_least(BURST, columns - c);
-        float *keys = head->worker->turned + c * D;
+        float *keys = head->worker->copied_keys + c * D;
         if (!turned) turn_keys(head, keys, key + c, count);
         locus_few_dots(head, C + c, head->geometry->stride, A, D, keys, D, rows, D, count,
                        plus != NULL ? plus + c : NULL, plus_row);
     }
-    progress->turned_first = key;
-    progress->turned_count = columns;
+    progress->copied_first = key;
+    progress->copied_count = columns;
 }
 
 /* One query that shares its keys with no other head has no use for turned keys. */

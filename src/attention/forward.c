@@ -158,7 +158,9 @@ static void look_at_keys(const locus_head *head, int64_t key_tile)
                                 .count = locus_panel_floats(to - from, D) / LOCUS_PANEL};
     locus_ahead_begin(look);
     locus_ahead_push(look, panels);
-    locus_ahead_add(look, &head->in->v, head->b, head->kv, from, to);
+    int64_t row;
+    const float *values = locus_value_rows(head, from, &row);
+    locus_ahead_push(look, (locus_ahead){values, row, plan->call.Dv, to - from});
     locus_ahead_spread(look, 2 * products);
 }
 

@@ -15,25 +15,57 @@ void locus_turn_rows(const locus_plan *plan, float *to, int64_t to_row, const fl
                         direction, count, plan->call.D, (locus_ahead){0});
 }
 
-/* Keys [first, first + count) of the head, turned. */
-static const float *turn_keys(const locus_head *head, int64_t first, int64_t count)
+/* Forward, P meets the values again and again; backward, dS meets the keys. */
+static int gathers_values(const locus_head *head)
+{
+    return head->packs_scale && locus_far_apart(head->in->v.stride[2], head->plan->call.Dv);
+}
+static int gathers_keys(const locus_head *head)
+{
+    return !head->packs_scale && !head->unpacked &&
+           locus_far_apart(head->in->k.stride[2], head->plan->call.D);
+}
+
+static void gather(const locus_head *head, const locus_tensor *t, int64_t first, int64_t count,
+                   float *to)
+{
+    const int64_t width = t->shape[3];
+    const float *from = locus_f32(t, head->b, head->kv, first);
+    for (int64_t r = 0; r < count; r++)
+        memcpy(to + r * width, from + r * t->stride[2], (size_t)width * sizeof *to);
+}
+
+/* Keys [first, first + count) of the head, turned or gathered. */
+static const float *copied_keys(const locus_head *head, int64_t first, int64_t count)
 {
     const locus_plan *plan = head->plan;
     const int64_t D = plan->call.D;
     locus_progress *p = head->worker->progress;
-    const int64_t end = p->turned_first + p->turned_count;
-    if (first >= p->turned_first && first + count <= end)
-        return head->worker->turned + (first - p->turned_first) * D;
-    if (!p->keeps_turned || first != end) {
-        p->turned_first = first;
-        p->turned_count = 0;
+    const int64_t end = p->copied_first + p->copied_count;
+    if (first >= p->copied_first && first + count <= end)
+        return head->worker->copied_keys + (first - p->copied_first) * D;
+    if (!p->keeps_copied || first != end) {
+        p->copied_first = first;
+        p->copied_count = 0;
     }
-    float *rows = head->worker->turned + p->turned_count * D;
-    p->turned_count += count;
-    locus_turn_rows(plan, rows, D, locus_f32(&head->in->k, head->b, head->kv, first),
-                    head->in->k.stride[2], plan->turn_key + 2 * plan->call.pairs * first, 1.0f,
-                    count);
+    float *rows = head->worker->copied_keys + p->copied_count * D;
+    p->copied_count += count;
+    if (plan->turn_key == NULL)
+        gather(head, &head->in->k, first, count, rows);
+    else
+        locus_turn_rows(plan, rows, D, locus_f32(&head->in->k, head->b, head->kv, first),
+                        head->in->k.stride[2], plan->turn_key + 2 * plan->call.pairs * first, 1.0f,
+                        count);
     return rows;
+}
+
+/* The keys as products and sums read them, and their stride. */
+static const float *key_rows(const locus_head *head, int64_t first, int64_t count, int64_t *stride)
+{
+    *stride = head->plan->call.D;
+    if (head->plan->turn_key != NULL || gathers_keys(head)) return copied_keys(head, first, count);
+    *stride = head->in->k.stride[2];
+    return locus_f32(&head->in->k, head->b, head->kv, first);
 }
 
 /* bad[r] of rows that some sum reads and some pair may not see. */
@@ -49,11 +81,9 @@ static void find_bad(const locus_head *head, int needed, uint8_t *bad, const flo
 static void pack_keys(const locus_head *head, int64_t first, int64_t count, int backward)
 {
     const locus_kernels *kernels = head->plan->kernels;
-    const int turns = head->plan->turn_key != NULL;
     const int64_t D = head->plan->call.D;
-    const float *rows =
-        turns ? turn_keys(head, first, count) : locus_f32(&head->in->k, head->b, head->kv, first);
-    const int64_t stride = turns ? D : head->in->k.stride[2];
+    int64_t stride;
+    const float *rows = key_rows(head, first, count, &stride);
     const int by_keys = locus_query_table(head->plan, head->in) != NULL;
     if (backward)
         find_bad(head, !head->all_seen || by_keys, head->worker->key_bad + first, rows, stride,
@@ -121,8 +151,8 @@ static void find_bad_values(const locus_head *head, int64_t first, int64_t count
 void locus_head_begin(const locus_head *head)
 {
     locus_ahead_begin(&head->worker->progress->look);
-    head->worker->progress->turned_first = head->worker->progress->turned_count = 0;
-    head->worker->progress->keeps_turned = 0;
+    head->worker->progress->copied_first = head->worker->progress->copied_count = 0;
+    head->worker->progress->keeps_copied = 0;
     if (head->tables == NULL && !head->keeps_entries) pack_entries(head);
     if (locus_present(&head->in->pos_q))
         memset(head->worker->zeros, 0, (size_t)head->geometry->keys * sizeof(float));
@@ -135,10 +165,11 @@ void locus_head_pack(const locus_head *head, int64_t from, int64_t to, int backw
     locus_worker *w = head->worker;
     const int64_t Dv = head->plan->call.Dv;
     locus_head_begin(head);
-    w->progress->keeps_turned = locus_keeps_turned(head->geometry, backward);
+    w->progress->keeps_copied = locus_keeps_copied(head->plan, head->geometry, backward);
     for (int64_t first = from; first < to; first += head->geometry->keys) {
         const int64_t count = locus_least(head->geometry->keys, to - first);
         const float *rows = locus_f32(v, head->b, head->kv, first);
+        if (gathers_values(head)) gather(head, v, first, count, w->gathered + first * Dv);
         pack_keys(head, first, count, backward);
         find_bad_values(head, first, count);
         if (backward)
@@ -214,14 +245,14 @@ static void load_content(const locus_head *head, const locus_rows *rows)
                     rows->count);
 }
 
-/* 1 where q will do as it lies. Rows far apart would fall into the same sets of the first cache. */
+/* 1 where q will do as it lies. */
 static int reads_queries(const locus_head *head)
 {
     const locus_plan *plan = head->plan;
     const locus_worker *w = head->worker;
     return head->packs_scale && plan->turn_query == NULL && !locus_present(&head->in->u) &&
            (w->position == w->content || plan->index == NULL) &&
-           head->in->q.stride[2] <= 2 * plan->call.D;
+           !locus_far_apart(head->in->q.stride[2], plan->call.D);
 }
 
 void locus_rows_load(const locus_head *head, locus_rows *rows)
@@ -276,10 +307,15 @@ locus_block locus_block_of(const float *rows, int64_t row_stride, int64_t count,
 
 const float *locus_key_rows(const locus_head *head, const locus_tile *tile, int64_t *stride)
 {
-    const int turns = head->plan->turn_key != NULL;
-    *stride = turns ? head->plan->call.D : head->in->k.stride[2];
-    return turns ? turn_keys(head, tile->key, tile->columns)
-                 : locus_f32(&head->in->k, head->b, head->kv, tile->key);
+    return key_rows(head, tile->key, tile->columns, stride);
+}
+
+const float *locus_value_rows(const locus_head *head, int64_t first, int64_t *stride)
+{
+    const int64_t Dv = head->plan->call.Dv;
+    *stride = gathers_values(head) ? Dv : head->in->v.stride[2];
+    return gathers_values(head) ? head->worker->gathered + first * Dv
+                                : locus_f32(&head->in->v, head->b, head->kv, first);
 }
 
 locus_block locus_key_block(const locus_head *head, const locus_tile *tile, float *room)
@@ -293,8 +329,9 @@ locus_block locus_key_block(const locus_head *head, const locus_tile *tile, floa
 locus_block locus_value_block(const locus_head *head, const locus_tile *tile, float *room)
 {
     if (head->unpacked) find_bad_values(head, tile->key, tile->columns);
-    return locus_block_of(locus_f32(&head->in->v, head->b, head->kv, tile->key),
-                          head->in->v.stride[2], tile->columns, head->plan->call.Dv,
+    int64_t stride;
+    const float *rows = locus_value_rows(head, tile->key, &stride);
+    return locus_block_of(rows, stride, tile->columns, head->plan->call.Dv,
                           head->worker->value_bad + tile->key, room);
 }
 

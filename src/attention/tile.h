@@ -31,8 +31,8 @@ typedef struct locus_block {
 /* What changes as a worker goes on. */
 typedef struct locus_progress {
     locus_lookahead look;               /* what it will need next                    */
-    int64_t turned_first, turned_count; /* keys in `turned`                          */
-    int keeps_turned;                   /* `turned` has room for all keys            */
+    int64_t copied_first, copied_count; /* keys in `copied_keys`                     */
+    int keeps_copied;                   /* it has room for all keys                  */
     int keeps_entries;                  /* backward: see locus_head                  */
 } locus_progress;
 
@@ -64,8 +64,9 @@ typedef struct locus_worker {
     float *key_table_panels, *value_table_panels;
     float *entry_panels; /* MOST_KEYS packed table rows                    */
     uint8_t *key_table_bad, *query_table_bad, *value_table_bad; /* [row_count]       */
-    float *clean[4]; /* [keys or rows][max(D, Dv)] clean rows          */
-    float *turned;   /* [keys or Tk][D] turned keys                    */
+    float *clean[4];    /* [keys or rows][max(D, Dv)] clean rows          */
+    float *copied_keys; /* [keys or Tk][D] turned, or backward side by side */
+    float *gathered;    /* [Tk][Dv] values side by side, forward            */
     uint8_t *content_bad, *position_bad, *place_row_bad, *dout_bad; /* [rows]        */
     float *dout;                          /* [rows][Dv]                              */
     float *dcontent, *dposition, *dplace; /* [rows][D]; dposition as `position`      */
@@ -74,11 +75,13 @@ typedef struct locus_worker {
     locus_progress *progress;
 } locus_worker;
 
-/* Key tiles come again with every group of query tiles: all keys stay turned where that is
- * often. */
-static inline int locus_keeps_turned(const locus_geometry *geometry, int backward)
+/* Key tiles come again with every group of query tiles: copies of all keys stay where that is
+ * often; those that are not turned, which is cheap, up to 1 MB. */
+static inline int locus_keeps_copied(const locus_plan *plan, const locus_geometry *geometry,
+                                     int backward)
 {
-    return backward && geometry->group == 1;
+    return backward && geometry->group == 1 &&
+           (plan->turn_key != NULL || plan->call.Tk * plan->call.D <= 1 << 18);
 }
 
 void locus_worker_carve(const locus_plan *plan, const locus_geometry *geometry, int backward,
@@ -192,10 +195,21 @@ static inline int64_t locus_window_width(const locus_tile *tile)
     return tile->rows + tile->columns - 1;
 }
 
+/* 1 where rows lie so far apart, heads inside tokens, that they fall into few sets of the caches:
+ * whoever reads them again and again copies them first. */
+static inline int locus_far_apart(int64_t row_stride, int64_t width)
+{
+    return row_stride > 2 * width;
+}
+
+/* The values of the head from key `first` on, gathered where they lie far apart. */
+const float *locus_value_rows(const locus_head *head, int64_t first, int64_t *stride);
+
 /* The operands that sums over rows read. */
 locus_block locus_block_of(const float *rows, int64_t row_stride, int64_t count, int64_t width,
                            const uint8_t *bad, float *room);
-/* The tile's keys, turned where they are to be, and their stride. */
+/* The tile's keys, turned where they are to be, side by side where they lie far apart, and their
+ * stride. */
 const float *locus_key_rows(const locus_head *head, const locus_tile *tile, int64_t *stride);
 locus_block locus_key_block(const locus_head *head, const locus_tile *tile, float *room);
 locus_block locus_value_block(const locus_head *head, const locus_tile *tile, float *room);

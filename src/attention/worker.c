@@ -72,9 +72,12 @@ void locus_worker_carve(const locus_plan *plan, const locus_geometry *g, int bac
     w->value_table_bad = locus_take(arena, tables ? plan->row_count : 0, 1);
     for (size_t i = 0; i < sizeof w->clean / sizeof *w->clean; i++)
         w->clean[i] = locus_take_floats(arena, locus_most(rows, g->keys) * wide);
-    w->turned = locus_take_floats(arena, plan->turn_key == NULL            ? 0
-                                         : locus_keeps_turned(g, backward) ? Tk * D
-                                                                           : g->keys * D);
+    const int copies_keys = plan->turn_key != NULL || backward;
+    w->copied_keys =
+        locus_take_floats(arena, !copies_keys                            ? 0
+                                 : locus_keeps_copied(plan, g, backward) ? Tk * D
+                                                                         : g->keys * D);
+    w->gathered = locus_take_floats(arena, few || backward ? 0 : Tk * Dv);
     w->written = locus_take(arena, backward ? locus_ceil_div(Tk, g->keys) : 0, sizeof *w->written);
     w->progress = locus_take(arena, 1, sizeof *w->progress);
     w->content_bad = locus_take(arena, all_rows, 1);
