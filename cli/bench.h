@@ -59,6 +59,7 @@ typedef struct bench_request {
     uint32_t heads, batch, rounds;                        /* 0: chosen by shape, ...  */
     int baseline;                                         /* 1: with yardsticks       */
     int prepared;                                         /* 1: tables packed beforehand */
+    int by_tokens;                                        /* 1: [B,T,H,D] in memory   */
     double dropout;                                       /* of BENCH_DROPOUT         */
     double seconds;                                       /* about, for all rounds    */
 } bench_request;
@@ -67,6 +68,7 @@ typedef struct bench_request {
 typedef struct bench_group {
     int64_t batch, heads, n, d;
     int decode;         /* 1: one query                                           */
+    int by_tokens;      /* 1: heads lie inside tokens                             */
     locus_problem base; /* owns q, k, v, dout                                     */
     locus_tensors in;   /* q, k, v                                                */
     locus_tensors grad; /* of q, k, v                                             */
@@ -155,7 +157,8 @@ typedef struct bench_values {
     const char *schemes, *n, *d, *direction, *isas, *threads, *svg;
     uint32_t heads, batch, rounds;
     double dropout;
-    int causal, padded, peaked, decode, prepared, linear, full, no_baseline, json, markdown;
+    int causal, padded, peaked, decode, prepared, by_tokens, linear, full, no_baseline, json,
+        markdown;
 } bench_values;
 
 /* CLI_DONE, or the exit code after a complaint. */

@@ -42,12 +42,29 @@ static int take_like(void **blocks, size_t *count, locus_tensor *tensor, const l
     return tensor->data != NULL;
 }
 
+/* The same numbers read as [B,T,H,D]: which is which does not matter to time. */
+static locus_tensor laid_out(const bench_group *group, locus_tensor t)
+{
+    if (!group->by_tokens) return t;
+    t.stride[1] = t.shape[3];
+    t.stride[2] = t.shape[1] * t.shape[3];
+    return t;
+}
+
+static int take_rows(void **blocks, size_t *count, locus_tensor *tensor, const locus_tensor *like,
+                     const bench_group *group)
+{
+    if (!take_like(blocks, count, tensor, like)) return 0;
+    *tensor = laid_out(group, *tensor);
+    return 1;
+}
+
 static int take_results(void **blocks, size_t *count, locus_results *results,
                         const bench_group *group)
 {
     const locus_tensor *q = &group->in.q;
     const locus_tensor lse = locus_view(NULL, LOCUS_F32, 3, q->shape);
-    return take_like(blocks, count, &results->out, q) &&
+    return take_rows(blocks, count, &results->out, q, group) &&
            take_like(blocks, count, &results->lse, &lse);
 }
 
@@ -76,7 +93,7 @@ static int make_key_mask(bench_group *g)
 static int make_peaked(bench_group *g)
 {
     const int64_t count = locus_tensor_elements(&g->in.q);
-    if (!take_like(g->blocks, &g->block_count, &g->peaked_q, &g->in.q)) return 0;
+    if (!take_rows(g->blocks, &g->block_count, &g->peaked_q, &g->in.q, g)) return 0;
     for (int64_t i = 0; i < count; i++)
         ((float *)g->peaked_q.data)[i] = BENCH_PEAK * ((const float *)g->in.q.data)[i];
     return 1;
@@ -87,19 +104,19 @@ static int share_tensors(bench_group *g)
     const locus_tensors *made = &g->base.in;
     void **blocks = g->blocks;
     size_t *count = &g->block_count;
-    g->in.q = made->q;
-    g->in.k = made->k;
-    g->in.v = made->v;
-    g->dout = g->base.dout;
+    g->in.q = laid_out(g, made->q);
+    g->in.k = laid_out(g, made->k);
+    g->in.v = laid_out(g, made->v);
+    g->dout = laid_out(g, g->base.dout);
     if (g->decode) { /* the last query alone */
         g->in.q.shape[2] = 1;
         g->in.q.data = (float *)made->q.data + (g->n - 1) * g->in.q.stride[2];
     }
     return take_results(blocks, count, &g->results, g) &&
-           take_like(blocks, count, &g->grad.q, &made->q) &&
-           take_like(blocks, count, &g->grad.k, &made->k) &&
-           take_like(blocks, count, &g->grad.v, &made->v) &&
-           take_like(blocks, count, &g->sparse_dout, &g->dout) && make_key_mask(g);
+           take_rows(blocks, count, &g->grad.q, &made->q, g) &&
+           take_rows(blocks, count, &g->grad.k, &made->k, g) &&
+           take_rows(blocks, count, &g->grad.v, &made->v, g) &&
+           take_rows(blocks, count, &g->sparse_dout, &g->dout, g) && make_key_mask(g);
 }
 
 static locus_status group_new(bench_group *g, const bench_request *r, uint32_t n, uint32_t d,
@@ -108,6 +125,7 @@ static locus_status group_new(bench_group *g, const bench_request *r, uint32_t n
     g->n = n;
     g->d = d;
     g->decode = r->views[BENCH_DECODE];
+    g->by_tokens = r->by_tokens;
     g->batch = r->batch > 0 ? r->batch : 1;
     g->heads = r->heads > 0 ? r->heads : usual_heads(n, g->decode);
     const locus_problem_request request = {.scheme = "none",

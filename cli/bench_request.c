@@ -196,6 +196,7 @@ static void set_views(bench_request *r, const bench_values *v)
     r->dropout = v->dropout;
     r->views[BENCH_DECODE] = v->decode;
     r->prepared = v->prepared;
+    r->by_tokens = v->by_tokens;
     if (v->decode) r->directions[BENCH_BACKWARD] = r->directions[BENCH_TOGETHER] = 0;
 }
 
@@ -250,7 +251,7 @@ int bench_read_request(bench_request *r, const bench_values *v)
     r->batch = v->batch;
     r->rounds = v->rounds > 0 ? v->rounds : v->full ? 3 : 5;
     r->seconds = v->rounds > 0 || v->full ? 1e9 : 130.0;
-    r->baseline = !v->no_baseline;
+    r->baseline = !v->no_baseline && !v->by_tokens;
     if (locus_isa_pick(NULL) == NULL)
         return cli_complain("bench", CLI_USAGE, "LOCUS_ISA does not name an instruction set");
     int code = read_direction(r, v->direction != NULL ? v->direction : "both");

@@ -114,6 +114,11 @@ static const cli_option bench_options[] = {
      .help = "one query over n keys (16384) that lie in memory, instead",
      .kind = CLI_FLAG,
      FIELD(decode)},
+    {.name = "tokens",
+     .help =
+         "q, k, v and out with heads inside tokens, [B,T,H,D], as models have them; without OpenBLAS",
+     .kind = CLI_FLAG,
+     FIELD(by_tokens)},
     {.name = "prepared",
      .help = "forward with tables packed beforehand, as a model would",
      .kind = CLI_FLAG,

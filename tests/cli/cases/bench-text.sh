@@ -15,6 +15,9 @@ python3 -c '
 import xml.dom.minidom
 chart = xml.dom.minidom.parse("chart.svg").documentElement
 print(chart.tagName, len(chart.getElementsByTagName("rect")))'
+"$LOCUS" bench $tiny --tokens >table
+echo "exit $?"
+figures <table
 "$LOCUS" bench $tiny --direction forward --dropout 0.25 --threads 1,2 >table
 echo "exit $?"
 figures <table
