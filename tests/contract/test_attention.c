@@ -121,6 +121,9 @@ static void check_widths(const test_variant *v, const char *isa)
     }
     for (size_t i = 0; i < sizeof large / sizeof *large; i += (size_t)(check_full() ? 1 : 4))
         check_shape(v, isa, (test_spec){.B = 1, .H = 1, .Tq = 9, .Tk = 13, .D = large[i]});
+    /* one query, whose keys are turned in passing */
+    for (int64_t d = 32; d <= 64; d += 32)
+        check_shape(v, isa, (test_spec){.B = 1, .H = 2, .Tq = 1, .Tk = 150, .D = d});
 }
 
 int main(int argc, char **argv)
