@@ -88,6 +88,6 @@ void locus_choose_geometry(locus_plan *plan, const char *path)
      * piece packs the keys anew. Backward, each costs a partial buffer. */
     const int64_t tasks = plan->threads > 1 ? 8 * (int64_t)plan->threads : 1;
     plan->forward_chunks = pieces(tasks, heads, locus_ceil_div(call->Tq, plan->forward.rows));
-    plan->backward_splits =
-        pieces(8, heads, locus_ceil_div(locus_ceil_div(call->Tq, plan->backward.rows), 4));
+    enum { SPLIT_ROWS = 384 }; /* at least */
+    plan->backward_splits = pieces(8, heads, locus_ceil_div(call->Tq, SPLIT_ROWS));
 }
