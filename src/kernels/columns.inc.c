@@ -67,7 +67,7 @@ LOCUS_INLINE void read_rows(column_reader r, int64_t rows, int64_t tail, const i
     }
     LOCUS_UNROLL
     for (int k = 0; k < VL - 1; k++) {
-        if (k == rows) break;
+        if (k >= rows) continue;
         write_row(&r, next_diagonal(&d, next_entry(&r, tail), (k + VL - 1) % VL), tail, adds);
     }
 }
@@ -82,7 +82,10 @@ static LOCUS_NOINLINE void read_alone(const column_reader *r, int64_t rows)
 }
 static LOCUS_NOINLINE void read_tail(const column_reader *r, int64_t rows, int64_t tail)
 {
-    read_rows(*r, rows, tail, r->plus != NULL);
+    if (r->plus != NULL)
+        read_rows(*r, rows, tail, 1);
+    else
+        read_rows(*r, rows, tail, 0);
 }
 
 static LOCUS_READ_COLUMNS(read_columns)
