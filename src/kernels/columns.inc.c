@@ -57,7 +57,7 @@ LOCUS_INLINE void write_row(column_reader *r, vf entries, int64_t tail, const in
 /* Rows from the last to the first, so that entries ascend. */
 LOCUS_INLINE void read_rows(column_reader r, int64_t rows, int64_t tail, const int adds)
 {
-    diagonal d;
+    diagonal d = {0}; /* the first diagonals begin before the first row: nobody uses them */
     LOCUS_UNROLL
     for (int k = 0; k < VL - 1; k++) next_diagonal(&d, next_entry(&r, tail), k);
     for (; rows >= VL; rows -= VL) {
@@ -150,7 +150,7 @@ LOCUS_INLINE void fold_diagonals(const float *T, int64_t t_row, int64_t rows, in
                                  int64_t to, column_sum *s)
 {
     const int32_t *index = s->table->index + s->column;
-    diagonal d;
+    diagonal d = {0}; /* the first diagonals begin before the first row: nobody uses them */
     s->entry = index[-from];
     clear_margin(s, 1);
 #define ROW(i) ((i) >= 0 && (i) < rows ? v_load(T + (i)*t_row + s->column) : v_set1(0.0f))
