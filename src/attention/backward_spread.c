@@ -100,7 +100,8 @@ static void spread_values(locus_pass *pass, const locus_head *head, const locus_
     const locus_slot *slot = pass->slot;
     const int64_t Dv = head->plan->call.Dv;
     if (slot->v == NULL && slot->value_table == NULL) return;
-    const locus_block dout = locus_block_of(w->dout, Dv, tile->rows, Dv, w->dout_bad, w->clean[2]);
+    locus_block dout = locus_block_of(w->dout, Dv, tile->rows, Dv, w->dout_bad, w->clean[2]);
+    dout.of_weights = 1;
     float *weights = kept_weights(head);
     if (slot->v != NULL)
         add_to_keys(head, tile, weights, slot->v, slot->v_row, &dout, Dv, pass->fresh);

@@ -166,7 +166,10 @@ void locus_online_begin(locus_online *online, const locus_head *head, int64_t fi
         w->sum[i] = 0.0f;
     }
     if (head->plan->index == NULL) return;
-    if (table != NULL) online->value_table = locus_entries(head, table, w->value_table_bad);
+    if (table != NULL) {
+        online->value_table = locus_entries(head, table, w->value_table_bad);
+        online->value_table.of_weights = 1;
+    }
     locus_strips_begin(head, w->strips[0], &online->key_strips);
     locus_strips_begin(head, w->strips[1], &online->value_fold);
 }

@@ -291,7 +291,7 @@ void locus_rows_find_bad(const locus_head *head, const locus_rows *rows)
 locus_block locus_block_of(const float *rows, int64_t row_stride, int64_t count, int64_t width,
                            const uint8_t *bad, float *room)
 {
-    locus_block block = {rows, rows, row_stride, row_stride, bad, 0};
+    locus_block block = {rows, rows, row_stride, row_stride, bad, 0, 0};
     for (int64_t r = 0; r < count; r++) block.any_bad |= bad[r];
     if (!block.any_bad) return block;
     for (int64_t r = 0; r < count; r++) {
@@ -331,8 +331,10 @@ locus_block locus_value_block(const locus_head *head, const locus_tile *tile, fl
     if (head->unpacked) find_bad_values(head, tile->key, tile->columns);
     int64_t stride;
     const float *rows = locus_value_rows(head, tile->key, &stride);
-    return locus_block_of(rows, stride, tile->columns, head->plan->call.Dv,
-                          head->worker->value_bad + tile->key, room);
+    locus_block block = locus_block_of(rows, stride, tile->columns, head->plan->call.Dv,
+                                       head->worker->value_bad + tile->key, room);
+    block.of_weights = 1;
+    return block;
 }
 
 locus_block locus_place_block(const locus_head *head, const locus_tile *tile, float *room)

@@ -213,7 +213,7 @@ locus_block locus_entries(const locus_head *head, const locus_tensor *table, con
 {
     int64_t stride;
     const float *entries = locus_table_entries(head->plan, table, head->h, &stride);
-    locus_block block = {entries, entries, stride, stride, bad, 0};
+    locus_block block = {entries, entries, stride, stride, bad, 0, 0};
     block.any_bad = memchr(bad, 1, (size_t)head->plan->row_count) != NULL;
     return block;
 }

@@ -373,6 +373,16 @@ static int64_t number_of(const locus_pair_view *view, int64_t i, int64_t j)
     return view->index != NULL ? view->index[number] : number;
 }
 
+/* 1: the pair was dropped; a weight of 0 alone may also be an underflow. */
+static int is_dropped(const locus_head *head, const locus_tile *tile, int64_t i, int64_t j)
+{
+    const locus_call *call = &head->plan->call;
+    return call->dropout > 0.0 &&
+           !locus_dropout_keeps(call->dropout_seed, locus_dropout_threshold(call->dropout),
+                                (uint32_t)head->b, (uint32_t)head->h, (uint32_t)(tile->query + i),
+                                (uint32_t)(tile->key + j));
+}
+
 void locus_patch(const locus_head *head, const locus_tile *tile, const float *T, float *to,
                  int64_t to_row, locus_pair_view to_view, const locus_block *from,
                  locus_pair_view from_view, int64_t width)
@@ -384,7 +394,7 @@ void locus_patch(const locus_head *head, const locus_tile *tile, const float *T,
             if (!from->bad[f] || !is_seen(head, tile, i, j)) continue;
             const int64_t t = number_of(&to_view, i, j);
             const float weight = T[i * head->geometry->stride + j];
-            if (weight == 0.0f && head->plan->call.dropout > 0.0) continue; /* dropped */
+            if (from->of_weights && weight == 0.0f && is_dropped(head, tile, i, j)) continue;
             for (int64_t c = 0; c < width; c++)
                 to[t * to_row + c] += weight * from->raw[f * from->raw_row + c];
         }

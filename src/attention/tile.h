@@ -26,6 +26,7 @@ typedef struct locus_block {
     int64_t raw_row, clean_row; /* strides */
     const uint8_t *bad;
     int any_bad;
+    int of_weights; /* multiplied with the weights: those of dropped pairs do not count */
 } locus_block;
 
 /* What changes as a worker goes on. */

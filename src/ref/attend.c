@@ -13,7 +13,9 @@
  * and backwards:
  *     da_n  = z_n dout . (v_n + RV[r])         dv_n = dRV[r] = a_n z_n dout
  *     ds_n  = a_n (da_n - sum a da)            on to locus_ref_score_grad
- * A dropped pair (z = 0) contributes nothing, whatever its weight and value: NaN too.
+ * A dropped pair (z = 0) contributes nothing, whatever its weight and value: NaN too. A query whose
+ * lse is NaN has out NaN, even where all its pairs are dropped.
+ * A logit of -inf has weight 0, also next to a NaN; ds is 0 where the weight is 0.
  * A query that sees no key, or nothing but logits of -inf: out 0, lse -inf, no gradient. */
 
 /* ---- what the hooks say about each distance ---- */
@@ -122,11 +124,11 @@ static double softmax_row(ref_attention *at, double largest)
     if (largest == -INFINITY) return -INFINITY;
     for (int64_t n = 0; n < Tk; n++) {
         if (!at->visible[n]) continue;
-        at->weight[n] = exp(at->score[n] - largest);
+        at->weight[n] = at->score[n] == -INFINITY ? 0.0 : exp(at->score[n] - largest);
         sum += at->weight[n];
     }
     for (int64_t n = 0; n < Tk; n++)
-        if (at->visible[n]) at->weight[n] /= sum;
+        if (at->visible[n] && at->score[n] != -INFINITY) at->weight[n] /= sum;
     return largest + log(sum);
 }
 
@@ -166,8 +168,11 @@ static void output_row_grad(const ref_attention *at, const double *dout)
         locus_ref_add(value_row(at, at->grad, n), az, dout, Dv);
         locus_ref_add(locus_ref_table_row(at, at->grad, at->value_table, m - n), az, dout, Dv);
     }
-    for (int64_t n = 0; n < call->Tk; n++)
-        if (at->visible[n]) locus_ref_score_grad(at, n, at->weight[n] * (at->dweight[n] - mean));
+    for (int64_t n = 0; n < call->Tk; n++) {
+        if (!at->visible[n]) continue;
+        const double ds = at->weight[n] == 0.0 ? 0.0 : at->weight[n] * (at->dweight[n] - mean);
+        locus_ref_score_grad(at, n, ds);
+    }
 }
 
 static void attend_row(ref_attention *at, const locus_results *results, const locus_tensor *dout)
@@ -177,7 +182,7 @@ static void attend_row(ref_attention *at, const locus_results *results, const lo
     load_query(at);
     const double lse = softmax_row(at, score_row(at));
     ((double *)results->lse.data)[locus_offset(&results->lse, at->b, at->h, at->i, 0)] = lse;
-    for (int64_t d = 0; d < call->Dv; d++) out[d] = 0.0;
+    for (int64_t d = 0; d < call->Dv; d++) out[d] = isnan(lse) ? lse : 0.0;
     if (lse == -INFINITY) return;
     output_row(at, out);
     if (at->grad == NULL) return;

@@ -109,12 +109,25 @@ static void project_content(ref_layer *l)
     locus_ref_linear(l->inner.v.data, l->y, &in->w_v, &in->b_v, call->B * (M + T));
 }
 
+/* Rows of the table that a projection makes. Rows of `pos` beyond every position of the call take
+ * no part in it: their gradient is 0, whatever the weights hold. */
+static int64_t table_rows(const locus_call *call, const locus_projection *projection,
+                          const locus_tensor *source)
+{
+    const int64_t queries = call->query_offset + call->T, keys = call->M + call->T;
+    const int64_t positions = queries > keys ? queries : keys;
+    if (source == NULL) return call->R;
+    if (projection->source != offsetof(locus_tensors, pos) || source->shape[0] < positions)
+        return source->shape[0];
+    return positions;
+}
+
 /* The rows that a projection starts from: [*rows][E]. */
 static double *source_rows(ref_layer *l, const locus_projection *projection, int64_t *rows)
 {
     const locus_call *call = l->call;
     const locus_tensor *tensor = locus_tensor_slot(l->in, projection->source);
-    *rows = tensor != NULL ? tensor->shape[0] : call->R;
+    *rows = table_rows(call, projection, tensor);
     double *source = locus_ref_take(l->memory, *rows, call->E, sizeof(double));
     for (int64_t r = 0; source != NULL && r < *rows; r++) {
         double *row = source + r * call->E;

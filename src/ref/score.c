@@ -121,12 +121,27 @@ static void table_parts(const ref_attention *at, int64_t delta, const double *k,
     if (rq != NULL) parts[REF_POSITION_CONTENT] = scale * locus_ref_dot(rq, k, D);
 }
 
+/* c (q_m + u) . k_n + c (q_m + w) . RK[r], added up before they are multiplied: an infinity in k
+ * or RK then has one sign, where the products with q and with u may have two. */
+static double score_with_u_w(const ref_attention *at, int64_t delta, const double *k)
+{
+    const double *rk = locus_ref_table_row(at, at->in, at->key_table, delta);
+    const double *u = locus_ref_at(&at->in->u, at->h, 0, 0);
+    const double *w = locus_ref_at(&at->in->w, at->h, 0, 0);
+    double sum = 0.0;
+    for (int64_t d = 0; d < at->call->D; d++) {
+        sum += (u != NULL ? at->q[d] + u[d] : at->q[d]) * k[d];
+        if (rk != NULL) sum += (w != NULL ? at->q[d] + w[d] : at->q[d]) * rk[d];
+    }
+    return at->call->scale * sum;
+}
+
 double locus_ref_parts(const ref_attention *at, int64_t n, double parts[REF_PARTS])
 {
     const locus_call *call = at->call;
     const int64_t m = call->query_offset + at->i, D = call->D;
     const double *k = at->k + n * D, *u = locus_ref_at(&at->in->u, at->h, 0, 0);
-    double score = 0.0;
+    const int sums = u != NULL || locus_present(&at->in->w);
     for (int part = 0; part < REF_PARTS; part++) parts[part] = 0.0;
     parts[REF_CONTENT] = call->scale * content_product(at, m - n, k);
     if (u != NULL) parts[REF_U_CONTENT] = call->scale * locus_ref_dot(u, k, D);
@@ -134,7 +149,8 @@ double locus_ref_parts(const ref_attention *at, int64_t n, double parts[REF_PART
     position_parts(at, m, n, k, parts);
     if (locus_present(&at->in->bias_dense))
         parts[REF_DENSE] = pair_value(at, &at->in->bias_dense, n);
-    for (int part = 0; part < REF_PARTS; part++) score += parts[part];
+    double score = sums ? score_with_u_w(at, m - n, k) : 0.0;
+    for (int part = sums ? REF_POSITION_CONTENT : 0; part < REF_PARTS; part++) score += parts[part];
     return score;
 }
 

@@ -9,6 +9,7 @@
 #include "contract/variants.h"
 #include "support/check.h"
 #include "support/compare.h"
+#include "support/special.h"
 
 enum { T = 70, D = 6, ROW = 66, KEY = 3 };
 
@@ -24,43 +25,62 @@ static void run(test_problem *p, int path)
     CHECK(status == LOCUS_OK, "%s: %s", test_path_name(path), error.text);
 }
 
-/* The library is NaN exactly where the oracle is. */
-static void check_same_nan(const char *name, const locus_tensor *got, const locus_tensor *want)
-{
-    const int64_t elements = locus_tensor_elements(want);
-    int64_t missing = 0, extra = 0;
-    for (int64_t i = 0; i < elements; i++) {
-        const int is = isnan(test_value(got, i)) != 0, should = isnan(test_value(want, i)) != 0;
-        missing += should && !is;
-        extra += is && !should;
-    }
-    CHECK(missing == 0 && extra == 0, "%s: %d NaN missing, %d too many", name, (int)missing,
-          (int)extra);
-}
-
-static void check_all_nan(const test_problem *p)
-{
-    check_same_nan("out", &p->results[1].out, &p->results[0].out);
-    check_same_nan("lse", &p->results[1].lse, &p->results[0].lse);
-    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++)
-        check_same_nan(locus_tensor_name(i), locus_tensor_at_const(&p->grad[1], i),
-                       locus_tensor_at_const(&p->grad[0], i));
-}
-
-/* A NaN in one element of one input: exactly the rows that see it. */
-static void test_nan(const test_variant *v, const char *name, int64_t element)
+/* A NaN or an infinity in one element of one input: exactly the rows that see it. */
+static void test_value_in(const test_variant *v, const char *name, int64_t element, double value,
+                          const char *what)
 {
     test_problem *p = make(v);
     const int index = locus_tensor_index(name);
     const locus_tensor *t =
         strcmp(name, "dout") == 0 ? &p->dout[0] : locus_tensor_at_const(&p->in[0], (size_t)index);
-    if (locus_tensor_elements(t) > element && check_begin("special/nan/%s/%s", v->name, name)) {
-        test_set_value(t, element, (double)NAN);
-        test_problem_sync(p);
-        run(p, TEST_ORACLE);
-        run(p, TEST_FLOAT);
-        check_all_nan(p);
+    if (locus_tensor_elements(t) > element && check_begin("special/%s/%s/%s", what, v->name, name))
+        test_special_value(p, name, element, value);
+    test_problem_free(p);
+}
+
+/* ---- dropout ---- */
+
+static int row_is_zero(const locus_tensor *t, int64_t row)
+{
+    for (int64_t c = 0; c < D; c++)
+        if (test_value(t, row * D + c) != 0.0) return 0;
+    return 1;
+}
+
+/* A row whose pairs are all dropped has out 0, but NaN where its lse is NaN: what a row of NaN gives
+ * does not depend on the dice. */
+static void test_all_dropped(void)
+{
+    static const test_variant variant = {"dropped", "none",
+                                         "window_left=1 window_right=1 dropout=0.7 dropout_seed=5",
+                                         NULL, NULL};
+    if (!check_begin("special/all-dropped")) return;
+    test_problem *p = make(&variant);
+    run(p, TEST_ORACLE);
+    int64_t row = T - 1;
+    while (row > 0 && !row_is_zero(&p->results[0].out, row)) row--;
+    if (CHECK(row > 0, "no row of this seed is dropped as a whole")) {
+        test_special_value(p, "q", row * D, (double)NAN);
+        CHECK(isnan(test_value(&p->results[1].out, row * D)), "out of a row of NaN");
     }
+    test_problem_free(p);
+}
+
+/* The other pairs of a key of NaN are kept, with a weight that underflows to 0: only dropping hides a
+ * NaN. */
+static void test_underflow_is_not_dropped(void)
+{
+    static const test_variant variant = {"kept", "none", "dropout=0.5 dropout_seed=5", NULL, NULL};
+    if (!check_begin("special/underflow-is-not-dropped")) return;
+    test_problem *p = make(&variant);
+    for (int64_t c = 0; c < D; c++) {
+        test_set_value(&p->in[0].q, ROW * D + c, c == 0 ? 1.0 : 0.0);
+        test_set_value(&p->in[0].k, KEY * D + c, c == 0 ? -1e4 : 0.0);
+    }
+    int64_t nan_rows = 0;
+    test_special_value(p, "v", KEY * D, (double)NAN);
+    for (int64_t i = 0; i < T; i++) nan_rows += isnan(test_value(&p->results[1].out, i * D)) != 0;
+    CHECK(nan_rows > 0 && nan_rows < T, "%d rows keep the key of NaN", (int)nan_rows);
     test_problem_free(p);
 }
 
@@ -254,8 +274,11 @@ int main(int argc, char **argv)
     if (!check_args(argc, argv)) return 2;
     for (size_t v = 0; v < TEST_VARIANTS; v += (check_sample() ? 3 : 1)) {
         for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
-            test_nan(&test_variants[v], inputs[i], 0);
-            test_nan(&test_variants[v], inputs[i], i < 4 ? ROW * D + 5 : 7);
+            const int64_t late = i < 4 ? ROW * D + 5 : 7;
+            test_value_in(&test_variants[v], inputs[i], 0, (double)NAN, "nan");
+            test_value_in(&test_variants[v], inputs[i], late, (double)NAN, "nan");
+            test_value_in(&test_variants[v], inputs[i], late, (double)INFINITY, "inf");
+            test_value_in(&test_variants[v], inputs[i], late, -(double)INFINITY, "minus-inf");
         }
         if (test_variants[v].with == NULL) test_empty_rows(&test_variants[v]);
     }
@@ -269,6 +292,8 @@ int main(int argc, char **argv)
     test_logits("large", 100.0, 1e-4);
     test_logits("denormal-weights", 40.0, 5e-5);
     test_infinities();
+    test_all_dropped();
+    test_underflow_is_not_dropped();
     test_hides_itself();
     test_float_state();
     return check_finish("special");
