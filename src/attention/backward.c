@@ -272,8 +272,7 @@ static int is_shared(const locus_tensor *table) { return table == NULL || table-
 static int heads_share_tables(const locus_plan *plan)
 {
     return is_shared(locus_key_table(plan, &plan->shapes)) &&
-           is_shared(locus_query_table(plan, &plan->shapes)) &&
-           is_shared(locus_value_table(plan, &plan->shapes));
+           is_shared(locus_query_table(plan, &plan->shapes));
 }
 
 static void run_unit(void *context, size_t index, uint32_t worker_number)

@@ -110,8 +110,7 @@ static void look_at_tables(const locus_forward_call *call, locus_lookahead *look
 {
     const locus_plan *plan = call->plan;
     const locus_tensors *in = call->in;
-    const locus_tensor *const tables[] = {locus_key_table(plan, in), locus_query_table(plan, in),
-                                          locus_value_table(plan, in)};
+    const locus_tensor *const tables[] = {locus_key_table(plan, in), locus_query_table(plan, in)};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         if (tables[i] == NULL || tables[i]->rank != 3) continue;
         int64_t row;

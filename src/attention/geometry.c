@@ -79,9 +79,7 @@ void locus_choose_geometry(locus_plan *plan, const char *path)
         plan->backward.group =
             locus_least(MOST_GROUP, locus_most(1, locus_ceil_div(call->Tq, plan->backward.rows)));
     /* So may a key tile of few queries, while the heads that share it go by. */
-    const locus_tensor *values = locus_value_table(plan, &plan->shapes);
-    const int alike =
-        (plan->index == NULL || plan->table_steps) && (values == NULL || values->rank == 2);
+    const int alike = plan->index == NULL || plan->table_steps;
     if (plan->few_rows && alike && call->Hk > 0)
         plan->forward.group = locus_least(MOST_GROUP, locus_most(1, call->H / call->Hk));
     /* Forward, rows do not depend on each other, so the cut may follow the threads; each

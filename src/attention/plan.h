@@ -129,7 +129,8 @@ locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *
                                    const locus_results *results, const locus_tensor *dout,
                                    const locus_tensors *grad, locus_error *error);
 
-/* The relative tables of a call, NULL where the term is off. */
+/* The relative tables of a call, NULL where the term is off. Those of keys and queries are [R,D],
+ * shared by the heads, or [H,R,D]; that of values is [R,Dv]. */
 const locus_tensor *locus_key_table(const locus_plan *plan, const locus_tensors *in);
 const locus_tensor *locus_query_table(const locus_plan *plan, const locus_tensors *in);
 const locus_tensor *locus_value_table(const locus_plan *plan, const locus_tensors *in);

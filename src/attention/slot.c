@@ -39,7 +39,6 @@ locus_wanted locus_owned_tables(const locus_plan *plan)
     return (locus_wanted){
         .key_table = by_head(locus_key_table(plan, s)),
         .query_table = by_head(locus_query_table(plan, s)),
-        .value_table = by_head(locus_value_table(plan, s)),
         .pos_q = locus_present(&s->pos_q) && c->query_offset >= 0 &&
                  c->query_offset + c->Tq <= s->pos_q.shape[1],
         .pos_k = locus_present(&s->pos_k) && c->Tk <= s->pos_k.shape[1],
@@ -54,7 +53,6 @@ int locus_owned_by_heads(const locus_backward_call *call, const locus_tensor *t)
     if (!locus_present(t)) return 0;
     return (t == locus_key_table(plan, g) && owned->key_table) ||
            (t == locus_query_table(plan, g) && owned->query_table) ||
-           (t == locus_value_table(plan, g) && owned->value_table) ||
            (t == &g->pos_q && owned->pos_q) || (t == &g->pos_k && owned->pos_k);
 }
 
@@ -62,7 +60,6 @@ void locus_leave_out(const locus_wanted *owned, locus_wanted *wanted)
 {
     wanted->key_table &= !owned->key_table;
     wanted->query_table &= !owned->query_table;
-    wanted->value_table &= !owned->value_table;
     wanted->pos_q &= !owned->pos_q;
     wanted->pos_k &= !owned->pos_k;
 }
@@ -145,7 +142,6 @@ void locus_own_tables(const locus_backward_call *call, const locus_unit *unit, l
     const int64_t h = unit->h;
     const locus_tensor *key_table = locus_key_table(plan, g);
     const locus_tensor *query_table = locus_query_table(plan, g);
-    const locus_tensor *value_table = locus_value_table(plan, g);
     if (wanted->key_table && owned->key_table) {
         begin_owned(call, key_table, h);
         slot->key_table = locus_table_entries(plan, key_table, h, &slot->key_table_row);
@@ -153,10 +149,6 @@ void locus_own_tables(const locus_backward_call *call, const locus_unit *unit, l
     if (wanted->query_table && owned->query_table) {
         if (query_table != key_table) begin_owned(call, query_table, h);
         slot->query_table = locus_table_entries(plan, query_table, h, &slot->query_table_row);
-    }
-    if (wanted->value_table && owned->value_table) {
-        begin_owned(call, value_table, h);
-        slot->value_table = locus_table_entries(plan, value_table, h, &slot->value_table_row);
     }
     if (wanted->pos_q && owned->pos_q) {
         const int64_t rows = plan->backward.rows, first = plan->call.query_offset;

@@ -33,8 +33,7 @@ static void carve(const locus_plan *plan, locus_arena *arena, locus_tables *t)
     t->place_each = places ? locus_panel_floats(call->Tk, call->D) : 0;
     t->place_panels = locus_take_floats(arena, call->H * t->place_each);
     t->place_bad = locus_take(arena, places ? call->H * call->Tk : 0, 1);
-    t->value_each = values != NULL && values->rank == 3 ? plan->row_count : 0;
-    t->value_bad = locus_take(arena, values ? copies(plan, values) * plan->row_count : 0, 1);
+    t->value_bad = locus_take(arena, values ? plan->row_count : 0, 1);
 }
 
 /* Pack the tables of one head by the code that packs them in a call. */
@@ -60,7 +59,7 @@ static void fill_head(void *context, size_t index, uint32_t worker_number)
     locus_tables_use(&head);
     const int first = index == 0;
     if (!first && f->tables->key_each == 0) worker.key_table_panels = NULL;
-    if (!first && f->tables->value_each == 0) worker.value_table_bad = NULL;
+    if (!first) worker.value_table_bad = NULL;
     locus_tables_pack(&head);
 }
 
@@ -110,5 +109,5 @@ void locus_tables_use(const locus_head *head)
         w->place_panels = t->place_panels + h * t->place_each;
         w->place_bad = t->place_bad + h * head->plan->call.Tk;
     }
-    w->value_table_bad = t->value_bad + h * t->value_each;
+    w->value_table_bad = t->value_bad;
 }

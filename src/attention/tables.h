@@ -14,8 +14,7 @@ struct locus_tables {
     float *place_panels; /* [H][..] packed pos_k                        */
     int64_t place_each;
     uint8_t *place_bad; /* [H][Tk]                                     */
-    uint8_t *value_bad; /* [H or 1][row_count]                         */
-    int64_t value_each;
+    uint8_t *value_bad; /* [row_count]                                 */
 };
 
 /* Let the head's worker read them. */
