@@ -65,12 +65,14 @@ typedef struct locus_plan_info {
 } locus_plan_info;
 LOCUS_API void locus_plan_describe(const locus_plan *plan, locus_plan_info *info);
 
-/* Bytes that locus_forward / locus_backward need. O(n) per thread, never n^2. */
+/* Bytes that locus_forward / locus_backward need. O(n) per thread, never n^2. A workspace begins at
+ * a multiple of 8 bytes, as malloc's memory does; another address is refused. */
 LOCUS_API size_t locus_forward_workspace(const locus_plan *plan);
 LOCUS_API size_t locus_backward_workspace(const locus_plan *plan);
 
 /* out [B,H,Tq,Dv], lse [B,H,Tq] (natural log of the sum of the exponentials of the
- * logits; -inf for a row that sees no key). Both are required, both F32. */
+ * logits; -inf for a row that sees no key). Both are required, both F32. Outputs, gradients too, must
+ * not overlap an input, each other or themselves: no stride of 0, no rows that reach into the next. */
 typedef struct locus_results {
     locus_tensor out;
     locus_tensor lse;

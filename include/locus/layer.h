@@ -26,7 +26,8 @@ LOCUS_API void locus_layer_free(locus_layer *layer);
 LOCUS_API const locus_plan *locus_layer_plan(const locus_layer *layer);
 
 /* `saved` carries q, k, v, the projected tables and the attention output from
- * the forward pass to the backward pass; the caller owns it. */
+ * the forward pass to the backward pass; the caller owns it. Like a workspace it begins at a
+ * multiple of 8 bytes, and it may be moved in between. */
 LOCUS_API size_t locus_layer_saved_bytes(const locus_layer *layer);
 LOCUS_API size_t locus_layer_forward_workspace(const locus_layer *layer);
 LOCUS_API size_t locus_layer_backward_workspace(const locus_layer *layer);

@@ -5,6 +5,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/memory.h"
+
 /* Carves a workspace into pieces of 64-byte alignment. With base NULL it only counts,
  * so one function both measures and lays out, and the two cannot disagree. */
 typedef struct locus_arena {
@@ -24,8 +26,9 @@ static inline float *locus_take_floats(locus_arena *arena, int64_t count)
     return locus_take(arena, count, sizeof(float));
 }
 
-/* The first 64-byte boundary in a caller's workspace, which is 63 bytes longer than
+/* The first 64-byte boundary in a caller's workspace, which is LOCUS_ALIGN_ROOM bytes longer than
  * what is carved from it. */
+#define LOCUS_ALIGN_ROOM (LOCUS_ALIGNMENT - LOCUS_CALLER_ALIGNMENT)
 static inline char *locus_align(void *workspace)
 {
     return (char *)workspace + (64 - (uintptr_t)workspace % 64) % 64;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/memory.h"
 #include "core/parallel.h"
 #include "core/tensor.h"
 
@@ -116,7 +117,7 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
 size_t locus_backward_workspace(const locus_plan *plan)
 {
     locus_backward_call call;
-    return carve(plan, NULL, &call) + 63;
+    return carve(plan, NULL, &call) + LOCUS_ALIGN_ROOM;
 }
 
 /* ---- units ---- */
@@ -351,10 +352,7 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
     LOCUS_TRY(locus_check_inputs(plan, in, error));
     LOCUS_TRY(locus_check_results(plan, results, error));
     LOCUS_TRY(locus_check_gradients(plan, in, results, dout, grad, error));
-    if (workspace == NULL || bytes < locus_backward_workspace(plan))
-        return locus_fail(error, LOCUS_ERR_WORKSPACE, "workspace: found %zu bytes, expected %zu",
-                          workspace ? bytes : 0, locus_backward_workspace(plan));
-    return LOCUS_OK;
+    return locus_check_memory("workspace", workspace, bytes, locus_backward_workspace(plan), error);
 }
 
 static void run_rounds(locus_backward_call *call)

@@ -6,33 +6,19 @@
 #include "core/error.h"
 #include "core/tensor.h"
 
-static int same_shape(const locus_tensor *a, const locus_tensor *b)
-{
-    if (a->rank != b->rank) return 0;
-    for (uint32_t i = 0; i < a->rank; i++)
-        if (a->shape[i] != b->shape[i]) return 0;
-    return 1;
-}
-
-static int last_axis_is_dense(const locus_tensor *t)
-{
-    return t->shape[t->rank - 1] <= 1 || t->stride[t->rank - 1] == 1;
-}
-
 static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted, const char *name,
                                locus_error *error)
 {
-    if (!same_shape(t, wanted))
+    if (!locus_same_shape(t, wanted))
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s: found another shape than the plan was made for", name);
     if (t->dtype != (wanted->dtype == LOCUS_U8 ? LOCUS_U8 : LOCUS_F32))
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s: found another type, expected %s",
                           name, wanted->dtype == LOCUS_U8 ? "U8" : "F32");
-    for (uint32_t i = 0; i < t->rank; i++)
-        if (t->stride[i] < 0 || (t->dtype == LOCUS_F32 && !last_axis_is_dense(t)))
-            return locus_fail(
-                error, LOCUS_ERR_TENSOR,
-                "tensor %s: found strides that are negative or not 1 on the last axis", name);
+    if (!locus_strides_fit(t))
+        return locus_fail(error, LOCUS_ERR_TENSOR,
+                          "tensor %s: found strides that are negative or not 1 on the last axis",
+                          name);
     if (t->data == NULL && locus_tensor_elements(t) > 0)
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s: found no data", name);
     return LOCUS_OK;
@@ -72,6 +58,8 @@ locus_status locus_check_output_overlap(const locus_tensors *in, const locus_ten
                                         const char *const *names, size_t count, locus_error *error)
 {
     for (size_t i = 0; i < count; i++) {
+        if (locus_overlaps_itself(&outputs[i]))
+            return locus_fail(error, LOCUS_ERR_OVERLAP, "output %s overlaps itself", names[i]);
         for (size_t k = 0; k < LOCUS_TENSOR_COUNT; k++)
             LOCUS_TRY(check_apart(&outputs[i], names[i], locus_tensor_at_const(in, k),
                                   locus_tensor_name(k), error));

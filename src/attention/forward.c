@@ -2,6 +2,7 @@
 #include "attention/forward.h"
 #include "attention/online.h"
 #include "core/error.h"
+#include "core/memory.h"
 #include "core/parallel.h"
 #include "core/tensor.h"
 
@@ -29,7 +30,7 @@ static size_t carve(const locus_plan *plan, char *base, locus_forward_call *call
 size_t locus_forward_workspace(const locus_plan *plan)
 {
     locus_forward_call call;
-    return carve(plan, NULL, &call) + 63;
+    return carve(plan, NULL, &call) + LOCUS_ALIGN_ROOM;
 }
 
 void locus_forward_worker(const locus_forward_call *call, uint32_t number, locus_worker *worker)
@@ -211,10 +212,7 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
     const locus_tensor outputs[] = {results->out, results->lse};
     LOCUS_TRY(
         locus_check_output_overlap(in, outputs, (const char *const[]){"out", "lse"}, 2, error));
-    if (workspace == NULL || bytes < locus_forward_workspace(plan))
-        return locus_fail(error, LOCUS_ERR_WORKSPACE, "workspace: found %zu bytes, expected %zu",
-                          workspace ? bytes : 0, locus_forward_workspace(plan));
-    return LOCUS_OK;
+    return locus_check_memory("workspace", workspace, bytes, locus_forward_workspace(plan), error);
 }
 
 static locus_status forward(const locus_plan *plan, const locus_tables *tables,

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/error.h"
 #include "core/size.h"
 
 static void *system_allocate(void *context, size_t bytes)
@@ -38,4 +39,20 @@ void locus_release(const locus_allocator *allocator, void *memory)
 {
     const locus_allocator *from = allocator != NULL ? allocator : &system_allocator;
     if (memory != NULL) from->release(from->context, memory);
+}
+
+locus_status locus_check_memory(const char *name, const void *memory, size_t bytes, size_t needed,
+                                locus_error *error)
+{
+    if (bytes < needed)
+        return locus_fail(error, LOCUS_ERR_WORKSPACE, "%s: found %zu bytes, expected %zu", name,
+                          bytes, needed);
+    if (memory == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "%s: found NULL, expected %zu bytes", name,
+                          needed);
+    if ((uintptr_t)memory % LOCUS_CALLER_ALIGNMENT != 0)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "%s: found address %p, expected a multiple of %zu", name, memory,
+                          LOCUS_CALLER_ALIGNMENT);
+    return LOCUS_OK;
 }

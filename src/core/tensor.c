@@ -81,6 +81,39 @@ size_t locus_dtype_bytes(locus_dtype dtype)
     return bytes[dtype];
 }
 
+int locus_same_shape(const locus_tensor *a, const locus_tensor *b)
+{
+    if (a->rank != b->rank) return 0;
+    for (uint32_t i = 0; i < a->rank; i++)
+        if (a->shape[i] != b->shape[i]) return 0;
+    return 1;
+}
+
+int locus_strides_fit(const locus_tensor *t)
+{
+    for (uint32_t i = 0; i < t->rank; i++)
+        if (t->stride[i] < 0) return 0;
+    return t->dtype == LOCUS_U8 || t->shape[t->rank - 1] <= 1 || t->stride[t->rank - 1] == 1;
+}
+
+int locus_overlaps_itself(const locus_tensor *t)
+{
+    uint32_t left = (1u << t->rank) - 1; /* axes, as bits */
+    int64_t covered = 1;                 /* elements from the first to the last of the axes done */
+    if (locus_tensor_elements(t) == 0) return 0;
+    while (left != 0) {
+        uint32_t least = LOCUS_MAX_RANK;
+        for (uint32_t i = 0; i < t->rank; i++)
+            if ((left >> i & 1) && (least == LOCUS_MAX_RANK || t->stride[i] < t->stride[least]))
+                least = i;
+        left &= ~(1u << least);
+        if (t->shape[least] == 1) continue;
+        if (t->stride[least] < covered) return 1;
+        covered += (t->shape[least] - 1) * t->stride[least];
+    }
+    return 0;
+}
+
 /* Address of the first byte and one past the last byte that a view touches. */
 static void address_range(const locus_tensor *t, uintptr_t *first, uintptr_t *past)
 {

@@ -37,7 +37,17 @@ static inline int64_t locus_broadcast_stride(const locus_tensor *t, uint32_t axi
 
 size_t locus_dtype_bytes(locus_dtype dtype);
 
+int locus_same_shape(const locus_tensor *a, const locus_tensor *b);
+
+/* 1 where no stride is negative and the last axis of numbers is dense (masks may have any). */
+int locus_strides_fit(const locus_tensor *t);
+
 /* 1 when the memory of two views may share a byte (by address range). */
 int locus_tensors_overlap(const locus_tensor *a, const locus_tensor *b);
+
+/* 1 when elements of one view may share memory: an axis with a stride of 0, or rows that are wider
+ * than the step from one to the next. Axes must nest: each step reaches past everything that the axes
+ * with smaller steps cover. */
+int locus_overlaps_itself(const locus_tensor *t);
 
 #endif

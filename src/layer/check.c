@@ -3,38 +3,16 @@
  * and out, outputs apart from everything else. */
 
 #include "core/error.h"
+#include "core/memory.h"
 #include "core/tensor.h"
 #include "layer/layer.h"
 
 /* ---- shapes, types, strides ---- */
 
-static int same_shape(const locus_tensor *a, const locus_tensor *b)
-{
-    if (a->rank != b->rank) return 0;
-    for (uint32_t i = 0; i < a->rank; i++)
-        if (a->shape[i] != b->shape[i]) return 0;
-    return 1;
-}
-
-static int strides_fit(const locus_tensor *t)
-{
-    for (uint32_t i = 0; i < t->rank; i++)
-        if (t->stride[i] < 0) return 0;
-    return t->dtype == LOCUS_U8 || t->shape[t->rank - 1] <= 1 || t->stride[t->rank - 1] == 1;
-}
-
-/* An output whose elements share memory would be written twice. */
-static int repeats_itself(const locus_tensor *t)
-{
-    for (uint32_t i = 0; i < t->rank; i++)
-        if (t->shape[i] > 1 && t->stride[i] == 0) return locus_tensor_elements(t) > 0;
-    return 0;
-}
-
 static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted,
                                const char *prefix, const char *name, locus_error *error)
 {
-    if (!same_shape(t, wanted))
+    if (!locus_same_shape(t, wanted))
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s%s: found another shape than the layer was made for", prefix,
                           name);
@@ -42,7 +20,7 @@ static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted
     if (t->dtype != dtype)
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s%s: found another type, expected %s",
                           prefix, name, dtype == LOCUS_U8 ? "U8" : "F32");
-    if (!strides_fit(t))
+    if (!locus_strides_fit(t))
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s%s: found strides that are negative or not 1 on the last axis",
                           prefix, name);
@@ -97,12 +75,7 @@ static void list_tensors(view_list *list, const locus_tensors *tensors)
 static locus_status list_block(view_list *list, const void *memory, size_t bytes, size_t needed,
                                const char *name, locus_error *error)
 {
-    if (bytes < needed)
-        return locus_fail(error, LOCUS_ERR_WORKSPACE, "%s: found %zu bytes, expected %zu", name,
-                          bytes, needed);
-    if (memory == NULL || (uintptr_t)memory % sizeof(double) != 0)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "%s: found %s, expected memory for doubles",
-                          name, memory == NULL ? "NULL" : "an odd address");
+    LOCUS_TRY(locus_check_memory(name, memory, bytes, needed, error));
     const locus_tensor block =
         locus_view((void *)(uintptr_t)memory, LOCUS_U8, 1, (const int64_t[]){(int64_t)needed});
     list_view(list, &block, name);
@@ -121,7 +94,9 @@ static locus_status check_apart(const view_list *outputs, const view_list *input
 {
     for (size_t i = 0; i < outputs->count; i++) {
         const locus_tensor *t = &outputs->views[i];
-        if (repeats_itself(t)) return refuse_overlap(outputs, i, outputs, i, error);
+        if (locus_overlaps_itself(t))
+            return locus_fail(error, LOCUS_ERR_OVERLAP, "output %s%s overlaps itself",
+                              outputs->prefix, outputs->names[i]);
         for (size_t k = 0; k < inputs->count; k++)
             if (locus_tensors_overlap(t, &inputs->views[k]))
                 return refuse_overlap(outputs, i, inputs, k, error);

@@ -118,6 +118,71 @@ static void test_gradient_refusals(void)
     end(&c);
 }
 
+/* Strides of out, [B,H,T,D] = [2,2,9,4]: those that nest are taken, others write an element twice. */
+static void test_self_overlap(void)
+{
+    static const struct {
+        const char *what;
+        int64_t stride[4];
+        int fits;
+    } layouts[] = {
+        {"bhtd", {72, 36, 4, 1}, 1},       {"bthd", {72, 4, 8, 1}, 1},
+        {"hbtd", {36, 72, 4, 1}, 1},       {"padded", {90, 45, 5, 1}, 1},
+        {"rows-0", {72, 36, 0, 1}, 0},     {"heads-0", {72, 0, 4, 1}, 0},
+        {"batch-0", {0, 36, 4, 1}, 0},     {"rows-below-width", {72, 36, 3, 1}, 0},
+        {"heads-meet", {72, 35, 4, 1}, 0}, {"batches-meet", {71, 36, 4, 1}, 0},
+    };
+    call c = begin(&plain, small);
+    float room[512];
+    for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        if (!check_begin("calls/self-overlap/%s", layouts[i].what)) continue;
+        locus_error error = {{0}};
+        locus_results results = c.p->results[1];
+        locus_tensors grad = {.q = results.out};
+        results.out.data = grad.q.data = room;
+        memcpy(results.out.stride, layouts[i].stride, sizeof layouts[i].stride);
+        memcpy(grad.q.stride, layouts[i].stride, sizeof layouts[i].stride);
+        const locus_status want = layouts[i].fits ? LOCUS_OK : LOCUS_ERR_OVERLAP;
+        expect(forward(&c, &c.p->in[1], &results, c.bytes, &error), want, &error,
+               layouts[i].fits ? "" : "output out overlaps itself");
+        expect(backward(&c, &grad, 0, &error), want, &error,
+               layouts[i].fits ? "" : "q overlaps itself");
+    }
+    if (check_begin("calls/self-overlap/lse")) {
+        locus_error error = {{0}};
+        locus_results results = c.p->results[1];
+        results.lse.stride[1] = 8; /* of 9 queries */
+        expect(forward(&c, &c.p->in[1], &results, c.bytes, &error), LOCUS_ERR_OVERLAP, &error,
+               "output lse overlaps itself");
+    }
+    end(&c);
+}
+
+/* One rule for every block of the caller's: see include/locus/attention.h. */
+static void test_workspace_address(void)
+{
+    if (!check_begin("calls/workspace-address")) return;
+    call c = begin(&plain, small);
+    const locus_tensors *in = &c.p->in[1];
+    const locus_results *results = &c.p->results[1];
+    char *const memory = c.workspace, *const room = malloc(c.bytes + 64);
+    for (size_t shift = 0; shift < 64; shift++) {
+        locus_error error = {{0}};
+        const locus_status want = shift % 8 == 0 ? LOCUS_OK : LOCUS_ERR_ARGUMENT;
+        const char *mention = shift % 8 == 0 ? "" : "workspace: found address";
+        c.workspace = room + shift;
+        expect(forward(&c, in, results, c.bytes, &error), want, &error, mention);
+        expect(backward(&c, &c.p->grad[1], 0, &error), want, &error, mention);
+    }
+    locus_error error = {{0}};
+    c.workspace = NULL;
+    expect(forward(&c, in, results, c.bytes, &error), LOCUS_ERR_ARGUMENT, &error, "found NULL");
+    expect(backward(&c, &c.p->grad[1], 0, &error), LOCUS_ERR_ARGUMENT, &error, "found NULL");
+    c.workspace = memory;
+    free(room);
+    end(&c);
+}
+
 static void test_config_refusals(void)
 {
     static const struct {
@@ -289,6 +354,8 @@ int main(int argc, char **argv)
     if (!check_args(argc, argv)) return 2;
     test_refusals();
     test_gradient_refusals();
+    test_self_overlap();
+    test_workspace_address();
     test_config_refusals();
     for (size_t v = 0; v < TEST_VARIANTS; v += (check_sample() ? 2 : 1)) {
         test_accumulate(&test_variants[v]);

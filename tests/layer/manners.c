@@ -130,8 +130,8 @@ static void test_refused_memory(void)
         void *const saved = c.saved, *const work = c.work;
         c.saved = NULL;
         expect(&c, forward, LOCUS_ERR_ARGUMENT, "saved");
-        c.saved = (char *)saved + 1;
-        expect(&c, forward, LOCUS_ERR_ARGUMENT, "saved");
+        c.saved = (char *)saved + 4;
+        expect(&c, forward, LOCUS_ERR_ARGUMENT, "saved: found address");
         c.saved = saved, c.work = NULL;
         expect(&c, backward, LOCUS_ERR_ARGUMENT, "workspace");
         c.work = work;
@@ -154,8 +154,12 @@ static void test_refused_overlaps(void)
             c.results.out.data = c.saved)
     REFUSED("work-on-saved", forward, LOCUS_ERR_OVERLAP, "workspace overlaps saved",
             c.saved = (char *)c.work + 8)
-    REFUSED("out-on-itself", forward, LOCUS_ERR_OVERLAP, "out overlaps out",
+    REFUSED("out-on-itself", forward, LOCUS_ERR_OVERLAP, "out overlaps itself",
             c.results.out.stride[0] = 0)
+    REFUSED("out-rows-meet", forward, LOCUS_ERR_OVERLAP, "out overlaps itself",
+            c.results.out.stride[1]--)
+    REFUSED("grad-rows-meet", backward, LOCUS_ERR_OVERLAP, "grad.w_q overlaps itself",
+            c.grad.w_q.stride[0]--)
     REFUSED("grad-on-input", backward, LOCUS_ERR_OVERLAP, "grad.w_q overlaps w_q",
             c.grad.w_q.data = c.in.w_q.data)
     REFUSED("grad-on-grad", backward, LOCUS_ERR_OVERLAP, "grad.w_v overlaps grad.w_k",
