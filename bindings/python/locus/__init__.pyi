@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from os import PathLike
@@ -351,8 +351,8 @@ class Explanation:
     scheme: str
     batch: int
     head: int
-    rows: range
-    keys: range
+    rows: range | tuple[int, ...]
+    keys: range | tuple[int, ...]
     query_offset: int
     scale: float
     terms: dict[str, NDArray[np.float64]]
@@ -380,8 +380,8 @@ def explain(
     heads: int | None = None,
     batch: int = 0,
     head: int = 0,
-    rows: range | slice | None = None,
-    keys: range | slice | None = None,
+    rows: int | range | slice | Sequence[int] | None = None,
+    keys: int | range | slice | Sequence[int] | None = None,
     bias_dense: _Array | None = None,
     key_mask: _Array | None = None,
     rel_k: _Array | None = None,

@@ -132,11 +132,13 @@ PyObject *native_explain(PyObject *module, PyObject *const *args, Py_ssize_t cou
     if (native_read_config(&e.config, layer ? LOCUS_LAYER : LOCUS_ATTEND, args[1]) == 0 &&
         native_read_tensors(&e.in, &e.holds, args[2], "", 0) == 0 && prepare(&e) == 0 &&
         make_room(&e) == 0 && compute(&e) == 0)
-        result = Py_BuildValue("{sNsLsLsLsdsOsOsOsOsO}", "names", names_of(&e), "queries",
-                               (long long)e.block.queries, "keys", (long long)e.block.keys,
-                               "query_offset", (long long)e.info.query_offset, "scale",
-                               e.info.scale, "terms", e.terms, "score", e.score, "visible",
-                               e.visible, "weight", e.weight, "lse", e.lse);
+        result =
+            Py_BuildValue("{sNsLsLsLsLsLsdsOsOsOsOsO}", "names", names_of(&e), "queries",
+                          (long long)e.block.queries, "keys", (long long)e.block.keys,
+                          "all_queries", (long long)e.info.queries, "all_keys",
+                          (long long)e.info.keys, "query_offset", (long long)e.info.query_offset,
+                          "scale", e.info.scale, "terms", e.terms, "score", e.score, "visible",
+                          e.visible, "weight", e.weight, "lse", e.lse);
     finish(&e);
     return result;
 }

@@ -37,6 +37,53 @@ def test_a_part_of_the_pairs(qkv):
             locus.explain(*qkv, **wrong)
 
 
+CHOICES = [
+    range(0, 4, 2),
+    range(5, 0, -2),
+    range(3, 3),
+    slice(None),
+    slice(1, None, 3),
+    slice(-3, None),
+    slice(2, 100),
+    [4, 1, 1],
+    (0, 6),
+    np.array([2, 5]),
+    3,
+    np.int64(0),
+]
+
+
+@pytest.mark.parametrize("choice", CHOICES, ids=str)
+def test_any_choice_of_rows_and_keys(qkv, choice):
+    call = dict(scheme="alibi", head=1, causal=True)
+    whole = locus.explain(*qkv, **call)
+    wanted = np.atleast_1d(np.arange(T)[choice if not isinstance(choice, (tuple, range)) else list(choice)])
+    for axis in ("rows", "keys"):
+        part = locus.explain(*qkv, **call, **{axis: choice})
+        assert list(getattr(part, axis)) == list(wanted)
+        for name in ("score", "weight", "visible"):
+            whole_one, one = getattr(whole, name), getattr(part, name)
+            assert np.array_equal(one, whole_one[wanted] if axis == "rows" else whole_one[:, wanted])
+        assert np.array_equal(part.lse, whole.lse[wanted] if axis == "rows" else whole.lse)
+        assert set(part.terms) == set(whole.terms)
+        if len(wanted):
+            assert part.plot().svg.count("<title") > 0
+
+
+def test_rows_far_apart_are_not_computed_with_those_between():
+    q = np.zeros((1, 1, 4000, 2), np.float32)
+    e = locus.explain(q, q, q, rows=[3999, 0], keys=[0, 2000, 3999])
+    assert e.weight.shape == (2, 3) and np.allclose(e.weight, 1 / 4000)
+    assert (e.rows, e.keys) == ((3999, 0), (0, 2000, 3999))
+
+
+@pytest.mark.parametrize("odd", ["0:2", 1.5, [0.5], [True, None], {"a": 1}, [0, T], T, -1, [-1], range(-1, 2)])
+def test_rows_that_there_are_not(qkv, odd):
+    with pytest.raises((TypeError, locus.LocusError), match="rows: found") as caught:
+        locus.explain(*qkv, rows=odd)
+    assert "\n" not in str(caught.value)
+
+
 def test_layers():
     case = locus.case.load(GOLDEN / "t5" / "encoder.safetensors")
     settings = dict(case.settings, heads=int(case.settings["heads"]))
