@@ -13,6 +13,7 @@ from typing import Optional
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from locus import _native
 
@@ -152,6 +153,17 @@ def _below_autograd(operator, kernel, args):
         return operator(*args)
 
 
+def _refuse_tangents(tensors) -> None:
+    """Forward mode is not there; to drop the tangents would be to call the derivative 0."""
+    if forward_ad._current_level < 0:
+        return
+    if any(isinstance(t, Tensor) and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
+        raise NotImplementedError(
+            "locus::attend has no forward-mode derivative (jvp, jacfwd, linearize): use reverse mode, or the unpatched "
+            "model (locus.torch.unpatch)"
+        )
+
+
 class _Attend(torch.autograd.Function):
     """Keeps inputs, out and lse; the weights are computed again on the way back."""
 
@@ -175,6 +187,7 @@ class _Attend(torch.autograd.Function):
 
 
 def _attend_with_gradients(*args):
+    _refuse_tangents(args[: len(INPUTS)])
     if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in args[: len(INPUTS)]):
         return _Attend.apply(*args)
     return _below_autograd(torch.ops.locus.attend.default, _forward, args)
@@ -194,6 +207,7 @@ class _Once(torch.autograd.Function):
 
 
 def _backward_once(*args):
+    _refuse_tangents(args[: 3 + len(INPUTS)])
     if torch.is_grad_enabled() and any(isinstance(t, Tensor) and t.requires_grad for t in args[: 3 + _COUNT]):
         return list(_Once.apply(*args))
     return _below_autograd(torch.ops.locus.attend_backward.default, _backward, args)
@@ -248,7 +262,8 @@ def attend(
 
     float32 inside. bfloat16 and float16 are converted on the way in and the result on the way out: one more copy of
     each such tensor, in both directions. Dropout takes its seed from torch's generator unless ``seed`` (an int64
-    tensor with one element) is given. lse, [B,H,Tq] with ``return_lse``, has no gradient. There is no second derivative.
+    tensor with one element) is given. lse, [B,H,Tq] with ``return_lse``, has no gradient. There is no second derivative
+    and no forward mode (``torch.func.jvp``); both are refused.
     """
     tables = {name: more.pop(name) for name in TABLES if name in more}
     wrong = [name for name, value in more.items() if isinstance(value, Tensor)]
