@@ -40,14 +40,17 @@ passed=0 failed=0 skipped=0
 
 # Run a command as suite $1 and leave $logs/$1.{log,status}; every / in a name becomes +.
 run_suite() {
-    local name=$1 log
+    local name=$1 log began
     shift
     log=$logs/${name//\//+}
+    began=$(date +%s)
     # A suite that hangs is a failure of its own, not of the whole run.
     timeout --kill-after=10 "$limit" "$@" >"$log.log" 2>&1 </dev/null &
     trap "kill $! 2>/dev/null" TERM
     wait $!
-    echo $? >"$log.status"
+    local status=$?
+    echo "$(($(date +%s) - began)) $name" >>"$logs/seconds"
+    echo $status >"$log.status"
 }
 
 # Judge what run_suite left: count it, and show the log unless all is well.

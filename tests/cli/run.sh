@@ -35,7 +35,8 @@ shift
 
 scratch=$(mktemp -d) || exit 1
 trap 'rm -rf "$scratch"' EXIT
-trap 'exit 130' INT TERM
+trap 'exit 130' INT
+trap 'echo "CUT OFF in cli/${current-}"; exit 143' TERM
 
 limit=
 command -v timeout >/dev/null && limit='timeout 300'
@@ -82,6 +83,7 @@ keep() {
 }
 
 run_case() {
+    current=$1
     mkdir "$scratch/folder" || exit 1
     (cd "$scratch/folder" && $limit sh "$here/cases/$1.sh") \
         >"$scratch/stdout" 2>"$scratch/stderr" </dev/null

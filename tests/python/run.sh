@@ -21,6 +21,9 @@ tests=bindings/python/tests
 
 # pytest, and its result in the manner of the other suites.
 run_pytest() { # ARGUMENT...
+    case_name=python/pytest
+    LOCUS_TEST_CURRENT=$SCRATCH/.current # the test that runs, and its stacks at SIGTERM
+    export LOCUS_TEST_CURRENT
     "$python" -m pytest -q -p no:cacheprovider --junitxml="$SCRATCH/report.xml" "$@" >"$SCRATCH/pytest.log" 2>&1
     status=$?
     tail -n 200 "$SCRATCH/pytest.log"

@@ -16,7 +16,8 @@
  * fails too. One thread only. */
 
 /* An optional argv[1] keeps the cases whose name contains it ("files/F07").
- * Returns 1; with a usage message on stderr, 0 when there are more arguments. */
+ * Returns 1; with a usage message on stderr, 0 when there are more arguments. From then on
+ * SIGTERM, with which tests/run.sh ends a suite that takes too long, names the case. */
 int check_args(int argc, char **argv);
 
 /* Start a case and end the one before. 1: run it; 0: the filter leaves it out. */

@@ -21,10 +21,18 @@ export LC_ALL
 
 SCRATCH=$(mktemp -d) || exit 2
 trap 'rm -rf "$SCRATCH"' EXIT
-trap 'exit 130' INT TERM HUP
+trap 'exit 130' INT HUP
+trap cut_off TERM
 
 case_name= case_checks=0 case_failures=0 case_skipped=0
 passed=0 failed=0 skipped=0
+
+cut_off() { # the runner's time limit: say what it was, then end
+    echo "CUT OFF in $case_name: ${check_message-}"
+    [ ! -s "$SCRATCH/.output" ] || tail -n 20 "$SCRATCH/.output" | sed 's/^/    /'
+    [ ! -s "$SCRATCH/.current" ] || head -n 60 "$SCRATCH/.current"
+    exit 143
+}
 
 end_case() {
     [ -n "$case_name" ] || return 0

@@ -35,6 +35,7 @@ fresh
 fake also 'echo noise; echo "also: 2 passed, 0 failed, 1 skipped"'
 check "sums up" run 0 "5 passed, 0 failed"
 check "counts skips" grep -q '^skipped: 1 ' "$SCRATCH/out"
+check "keeps times" grep -q '^[0-9]* good/test_good$' "$tree/build/tests/logs/seconds"
 check "runs in the tree" grep -q '^also ' "$SCRATCH/out"
 
 begin runner/arguments
@@ -103,5 +104,25 @@ check "an empty suite" script 1 "fake: 0 passed, 1 failed, 0 skipped" ''
 check "a skip" script 0 "fake: 0 passed, 0 failed, 1 skipped" 'begin a; skip reason'
 check "a skip hides no failure" script 1 "fake: 0 passed, 1 failed, 0 skipped" 'begin a; check x false; skip reason'
 check "a missing file is not empty" script 1 "fake: 0 passed, 1 failed, 0 skipped" 'begin a; check x empty /no/such/file'
+
+# ---- the time limit ----------------------------------------------------------------------
+
+# What timeout does: a signal to the whole group, once the suite has got to its case.
+cut() { # COMMAND...: it makes $SCRATCH/started
+    rm -f "$SCRATCH/started"
+    setsid "$@" >"$SCRATCH/out" 2>&1 &
+    suite=$!
+    until [ -e "$SCRATCH/started" ] || ! kill -0 $suite 2>/dev/null; do sleep 0.05; done
+    kill -TERM -$suite
+    wait $suite
+    [ $? -eq 143 ]
+}
+
+begin support/cut-off
+printf '. "$(dirname "$0")/../support/check.sh"\nbegin fake/slow\ncheck "it ends" sh -c "echo so far; touch %s; sleep 600"\n' \
+    "$SCRATCH/started" >"$SCRATCH/tests/fake/run.sh"
+check "ends a script" cut sh "$SCRATCH/tests/fake/run.sh"
+check "names the case and the check" grep -qx 'CUT OFF in fake/slow: it ends' "$SCRATCH/out"
+check "shows what it said" grep -q 'so far' "$SCRATCH/out"
 
 finish support

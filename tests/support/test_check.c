@@ -2,6 +2,7 @@
 /* The harness must fail when it should. Each scenario runs in a child before the
  * parent starts its own count; the parent looks at the exit code and the text. */
 #define _POSIX_C_SOURCE 200809L
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -53,11 +54,17 @@ static void many(void)
         for (int i = 0; i < 100; i++) CHECK(0, "number %d", i);
 }
 
+static void cut_off(void)
+{
+    good();
+    if (check_begin("x/slow")) raise(SIGTERM);
+}
+
 static const struct scenario {
     const char *name;
     void (*run)(void);
     const char *filter;
-    int exit_code;
+    int exit_code;       /* 128 + n: ended by signal n */
     const char *text[2]; /* what the output must contain; the first ends it */
 } scenarios[] = {
     {"passes", good, NULL, 0, {"x: 2 passed, 0 failed, 0 skipped\n", ""}},
@@ -74,6 +81,7 @@ static const struct scenario {
     {"many", many, NULL, 1, {"x: 0 passed, 1 failed, 0 skipped\n", "92 more failures"}},
     {"filter", good, "two", 0, {"x: 1 passed, 0 failed, 0 skipped\n", ""}},
     {"filter-finds-nothing", good, "three", 1, {"x: 0 passed, 1 failed, 0 skipped\n", "three"}},
+    {"cut-off", cut_off, NULL, 128 + SIGTERM, {"CUT OFF in x/slow\n", ""}},
 };
 enum { SCENARIOS = sizeof scenarios / sizeof *scenarios };
 
@@ -102,7 +110,8 @@ static int run_child(const struct scenario *s, char *text, size_t capacity)
     text[used] = '\0';
     close(ends[0]);
     int status = 0;
-    if (waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
+    if (waitpid(child, &status, 0) != child) return -1;
+    if (WIFSIGNALED(status)) return 128 + WTERMSIG(status);
     return WEXITSTATUS(status);
 }
 

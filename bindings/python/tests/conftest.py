@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the tests of the package share: a small call of every scheme, and where the golden files are."""
 
+import faulthandler
+import os
 import pathlib
+import signal
 
 import numpy as np
 import pytest
@@ -57,6 +60,17 @@ class Call:
     def case(self, **settings):
         """The same as a Case."""
         return locus.case.Case("attend", self.scheme, self.arrays, dict(self.options, **settings), dout=self.dout)
+
+
+if "LOCUS_TEST_CURRENT" in os.environ:
+    # A run that is cut off by its time limit leaves behind what it was doing.
+    current = open(os.environ["LOCUS_TEST_CURRENT"], "w", encoding="utf-8")
+    faulthandler.register(signal.SIGTERM, file=current, all_threads=True, chain=True)
+
+    def pytest_runtest_logstart(nodeid, location):
+        current.seek(0)
+        current.truncate()
+        print(nodeid, file=current, flush=True)
 
 
 @pytest.fixture(params=sorted(CALLS))
