@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "support/judge.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/check.h"
+#include "support/compare.h"
+#include "support/naive.h"
+#include "support/views.h"
+
+static const double result_tolerance = 5e-6;
+static const double already_there = 0.75; /* what gradients hold before they are added to */
+
+void test_judge_tensor(const char *name, const locus_tensor *got, const locus_tensor *want,
+                       double tolerance)
+{
+    const size_t elements = (size_t)locus_tensor_elements(want);
+    if (elements == 0) return;
+    const comparison c = compare_tensors(got, want);
+    char text[160];
+    CHECK(comparison_passes(&c, elements, tolerance, text, sizeof text), "%s: %s", name, text);
+}
+
+/* 2e-5, the golden files' tolerance. The gradient of a slope or an exponent is a sum of dS
+ * times a power of the distance, which multiplies the rounding errors of dS as well: those
+ * get the same tolerance relative to the largest factor once it exceeds 50. */
+static double gradient_tolerance(const char *name, const test_spec *shape)
+{
+    const int grows =
+        strcmp(name, "slopes") == 0 || strcmp(name, "a") == 0 || strcmp(name, "p") == 0;
+    const double reach = (double)(shape->Tq > shape->Tk ? shape->Tq : shape->Tk);
+    const double factor = pow(reach, 1.5) / 50.0;
+    return grows && factor > 1.0 ? 2e-5 * factor : 2e-5;
+}
+
+/* ---- running ---- */
+
+static locus_tensors wanted_gradients(const test_problem *p, const test_manner *manner)
+{
+    if (manner->only == NULL) return p->grad[1];
+    const size_t index = (size_t)locus_tensor_index(manner->only);
+    locus_tensors alone = {0};
+    *locus_tensor_at(&alone, index) = *locus_tensor_at_const(&p->grad[1], index);
+    return alone;
+}
+
+static locus_status run_forward(const test_problem *p, const locus_plan *plan, int prepared,
+                                void *workspace, size_t bytes, locus_error *error)
+{
+    if (!prepared) return locus_forward(plan, &p->in[1], &p->results[1], workspace, bytes, error);
+    locus_tables *tables = NULL;
+    locus_status status = locus_tables_new(&tables, plan, &p->in[1], error);
+    if (status == LOCUS_OK)
+        status = locus_forward_prepared(plan, tables, &p->in[1], &p->results[1], workspace, bytes,
+                                        error);
+    locus_tables_free(tables);
+    return status;
+}
+
+locus_status test_run(const test_problem *problem, const test_manner *manner, locus_error *error)
+{
+    const test_problem *p = problem;
+    locus_plan *plan = NULL;
+    locus_status status = locus_plan_new(&plan, &p->config, &p->in[1], error);
+    if (status != LOCUS_OK) return status;
+    const size_t forward = locus_forward_workspace(plan);
+    const size_t backward = manner->forward_only ? 0 : locus_backward_workspace(plan);
+    const size_t most = forward > backward ? forward : backward;
+    char *memory = aligned_alloc(64, (most + manner->misalign + 64) / 64 * 64);
+    if (memory == NULL) exit(2);
+    memset(memory, 0xff, most + manner->misalign); /* NaN: nothing may be read before it is set */
+    char *workspace = memory + manner->misalign;
+    test_views_fill(p, manner->accumulate ? already_there : (double)NAN);
+    status = run_forward(p, plan, manner->prepared, workspace, forward, error);
+    if (status == LOCUS_OK && !manner->forward_only) {
+        const locus_tensors grad = wanted_gradients(p, manner);
+        status =
+            locus_backward(plan, &p->in[1], &p->results[1], &p->dout[1], &grad,
+                           manner->accumulate ? LOCUS_ACCUMULATE : 0, workspace, backward, error);
+    }
+    free(memory);
+    locus_plan_free(plan);
+    return status;
+}
+
+/* ---- judging ---- */
+
+static void judge_gradient(const test_problem *p, size_t index, const test_manner *manner)
+{
+    const char *name = locus_tensor_name(index);
+    const locus_tensor *want = locus_tensor_at_const(&p->grad[0], index);
+    if (manner->only != NULL && strcmp(manner->only, name) != 0) return;
+    for (int64_t i = 0; manner->accumulate && i < locus_tensor_elements(want); i++)
+        test_set_value(want, i, test_value(want, i) + already_there);
+    test_judge_tensor(name, locus_tensor_at_const(&p->grad[1], index), want,
+                      gradient_tolerance(name, &p->spec));
+}
+
+/* The oracle's results against the formulas. An angle of a radians keeps the bits of a double
+ * that lie below a. */
+static void judge_oracle(const test_problem *p)
+{
+    const double angle = p->config.offset_given ? fabs((double)p->config.query_offset) : 0.0;
+    const double tolerance = 1e-9 + angle * 8 * 0x1p-53;
+    const locus_results *results = &p->results[0];
+    locus_tensor out = results->out, lse = results->lse;
+    out.data = malloc((size_t)(locus_tensor_elements(&out) + 1) * sizeof(double));
+    lse.data = malloc((size_t)(locus_tensor_elements(&lse) + 1) * sizeof(double));
+    if (out.data == NULL || lse.data == NULL) exit(2);
+    test_naive(p, out.data, lse.data);
+    test_judge_tensor("oracle's out", &results->out, &out, tolerance);
+    test_judge_tensor("oracle's lse", &results->lse, &lse, tolerance);
+    free(out.data);
+    free(lse.data);
+}
+
+void test_judge(test_problem *problem, const test_manner *manner)
+{
+    test_problem *p = problem;
+    locus_error error = {{0}};
+    const int gradients = !manner->forward_only;
+    const locus_status oracle = test_problem_run(p, TEST_ORACLE, gradients, &error);
+    CHECK(oracle == LOCUS_OK, "oracle: %s", error.text);
+    const locus_status status = test_run(p, manner, &error);
+    CHECK(status == LOCUS_OK, "library: %s", error.text);
+    if (oracle != LOCUS_OK || status != LOCUS_OK) return;
+    if (!manner->trust_oracle) judge_oracle(p);
+    test_judge_tensor("out", &p->results[1].out, &p->results[0].out, result_tolerance);
+    test_judge_tensor("lse", &p->results[1].lse, &p->results[0].lse, result_tolerance);
+    for (size_t i = 0; gradients && i < LOCUS_TENSOR_COUNT; i++) judge_gradient(p, i, manner);
+}
