@@ -204,10 +204,10 @@ static void test_layout(const test_variant *v)
     grad->q = q, grad->k = k, grad->v = w, strided->results[1].out = out;
     CHECK(locus_plan_new(&plan, &strided->config, in, &error) == LOCUS_OK, "%s", error.text);
     const size_t bytes = locus_backward_workspace(plan) + locus_forward_workspace(plan);
-    char *workspace = malloc(bytes + 1);
-    CHECK(locus_forward(plan, in, &strided->results[1], workspace + 1, bytes, &error) == LOCUS_OK,
+    char *workspace = malloc(bytes + 8);
+    CHECK(locus_forward(plan, in, &strided->results[1], workspace + 8, bytes, &error) == LOCUS_OK,
           "%s", error.text);
-    CHECK(locus_backward(plan, in, &strided->results[1], &strided->dout[1], grad, 0, workspace + 1,
+    CHECK(locus_backward(plan, in, &strided->results[1], &strided->dout[1], grad, 0, workspace + 8,
                          bytes, &error) == LOCUS_OK,
           "%s", error.text);
     CHECK(gather_back(&q, memory[4], &dense_grad.q), "gaps of grad.q were written");
