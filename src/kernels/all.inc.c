@@ -16,11 +16,18 @@ _Static_assert(LOCUS_LANES % VL == 0 && LOCUS_PANEL % (GEMM_VECTORS * VL) == 0,
 #include "kernels/exp.inc.c"
 #include "kernels/gemm.inc.c"
 
+/* What ends of products and rows share. */
+#include "kernels/activation.inc.c"
+
+#include "kernels/activate.inc.c"
 #include "kernels/columns.inc.c"
+#include "kernels/depthwise.inc.c"
 #include "kernels/dots.inc.c"
 #include "kernels/drop.inc.c"
 #include "kernels/linear.inc.c"
 #include "kernels/lookup.inc.c"
+#include "kernels/norm.inc.c"
 #include "kernels/rows.inc.c"
 #include "kernels/softmax.inc.c"
+#include "kernels/softmax_rows.inc.c"
 #include "kernels/table.inc.c"

@@ -137,6 +137,8 @@ typedef enum locus_activation {
     LOCUS_GELU,      /* s (1 + erf(s / sqrt 2)) / 2                          */
     LOCUS_GELU_TANH, /* s (1 + tanh(sqrt(2 / pi) (s + 0.044715 s^3))) / 2    */
     LOCUS_SILU,      /* s / (1 + e^-s)                                       */
+    LOCUS_TANH,      /* tanh s                                               */
+    LOCUS_SIGMOID,   /* 1 / (1 + e^-s)                                       */
 } locus_activation;
 
 /* C[i][c] = activation(s) + residual[i][c],
@@ -330,6 +332,8 @@ typedef LOCUS_SCALE_ROWS((*locus_scale_rows_fn));
     void name(float *y, const float *x, const float *gain, int64_t columns, int resume)
 typedef LOCUS_FADE((*locus_fade_fn));
 
+#include "kernels/operators.h"
+
 typedef struct locus_kernels {
     const char *isa;
     uint32_t cpu; /* LOCUS_CPU_ bits it needs */
@@ -362,6 +366,17 @@ typedef struct locus_kernels {
     locus_scale_fn scale;
     locus_scale_rows_fn scale_rows;
     locus_fade_fn fade;
+    locus_activate_rows_fn activate_rows;
+    locus_activate_grad_fn activate_grad;
+    locus_norm_rows_fn norm_rows;
+    locus_norm_grad_fn norm_grad;
+    locus_norm_parameter_grad_fn norm_parameter_grad;
+    locus_exp_sum_fn exp_sum;
+    locus_exp_row_fn exp_row;
+    locus_shift_row_fn shift_row;
+    locus_softmax_row_grad_fn softmax_row_grad;
+    locus_depthwise_fn depthwise;
+    locus_product_sums_fn product_sums;
 } locus_kernels;
 
 /* Tables of this build, worst first; NULL beyond the end. */

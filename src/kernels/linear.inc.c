@@ -45,6 +45,7 @@ static inline vf activate(vf x, locus_activation activation)
     }
     case LOCUS_SILU: return gate(x, x);
     case LOCUS_IDENTITY: break;
+    default: return v_activate(x, activation);
     }
     return x;
 }

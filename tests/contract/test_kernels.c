@@ -394,6 +394,8 @@ static double activated(double s, locus_activation activation)
     case LOCUS_GELU: return 0.5 * s * erfc(-s / sqrt(2.0));
     case LOCUS_GELU_TANH: return s / (1.0 + exp(-1.5957691216057308 * (s + 0.044715 * s * s * s)));
     case LOCUS_SILU: return s / (1.0 + exp(-s));
+    case LOCUS_TANH: return tanh(s);
+    case LOCUS_SIGMOID: return 1.0 / (1.0 + exp(-s));
     case LOCUS_IDENTITY: break;
     }
     return s;

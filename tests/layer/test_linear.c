@@ -220,6 +220,8 @@ static double activated(double z, locus_activation activation)
     case LOCUS_GELU: return 0.5 * z * erfc(-z / sqrt(2.0));
     case LOCUS_GELU_TANH: return z / (1.0 + exp(-1.5957691216057308 * (z + 0.044715 * z * z * z)));
     case LOCUS_SILU: return z / (1.0 + exp(-z));
+    case LOCUS_TANH: return tanh(z);
+    case LOCUS_SIGMOID: return 1.0 / (1.0 + exp(-z));
     case LOCUS_IDENTITY: break;
     }
     return z;

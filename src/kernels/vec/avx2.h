@@ -49,6 +49,12 @@ static inline vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
 /* a > b ? a : b, so b where one of the two is NaN. */
 static inline vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 
+/* a > b ? x : y, so y where a or b is NaN. */
+static inline vf v_if_greater(vf a, vf b, vf x, vf y)
+{
+    return _mm256_blendv_ps(y, x, _mm256_cmp_ps(a, b, _CMP_GT_OQ));
+}
+
 /* x where a is not equal to b (or one is NaN), else 0. */
 static inline vf v_unless_equal(vf a, vf b, vf x)
 {

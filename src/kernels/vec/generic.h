@@ -57,6 +57,13 @@ static inline vf v_max(vf a, vf b)
     return (vf)(((vi)a & greater) | ((vi)b & ~greater));
 }
 
+/* a > b ? x : y, so y where a or b is NaN. */
+static inline vf v_if_greater(vf a, vf b, vf x, vf y)
+{
+    const vi greater = a > b;
+    return (vf)(((vi)x & greater) | ((vi)y & ~greater));
+}
+
 /* x where a is not equal to b (or one is NaN), else 0. */
 static inline vf v_unless_equal(vf a, vf b, vf x) { return (vf)((vi)x & ~(a == b)); }
 
