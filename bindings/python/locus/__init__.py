@@ -11,7 +11,7 @@
 
 from . import _abi, _native, case
 from ._attend import attend, attend_backward
-from ._errors import LocusError, LocusIOError, LocusMemoryError, LocusValueError, Status
+from ._errors import LocusError, LocusIOError, LocusMemoryError, LocusTypeError, LocusValueError, Status
 from ._explain import Explanation, explain
 from ._layer import layer, layer_backward
 from ._plot import Figure, plot
@@ -28,6 +28,7 @@ __all__ = [
     "LocusError",
     "LocusIOError",
     "LocusMemoryError",
+    "LocusTypeError",
     "LocusValueError",
     "Option",
     "Scheme",

@@ -38,6 +38,10 @@ class LocusValueError(LocusError, ValueError):
     """A scheme, option, tensor, position or file that breaks a rule."""
 
 
+class LocusTypeError(LocusError, TypeError):
+    """An argument that is not of the kind expected: no tensor, a tensor of another type, a name nobody knows."""
+
+
 class LocusMemoryError(LocusError, MemoryError):
     """No memory, or a size that does not fit."""
 

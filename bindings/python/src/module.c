@@ -180,6 +180,8 @@ static PyMethodDef methods[] = {
      "picture(scheme, what, tokens, numbers, options, path) -> figure"},
     {"render", FAST(native_render), METH_FASTCALL,
      "render(figure, format, theme, width, prefix) -> str"},
+    {"rules", FAST(native_rules), METH_FASTCALL,
+     "rules(config, shapes) -> scale, offset, rows and rotations of an attend call"},
     {"schemes", native_schemes, METH_NOARGS, "the declarations of all schemes"},
     {"common_tensors", native_common_tensors, METH_NOARGS, "tensors that every scheme takes"},
     {"cpu_info", cpu_info, METH_NOARGS, "instruction sets and threads"},

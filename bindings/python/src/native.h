@@ -130,6 +130,7 @@ PyObject *native_forward(PyObject *module, PyObject *const *args, Py_ssize_t cou
 PyObject *native_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_layer_forward(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_layer_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_rules(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_schemes(PyObject *module, PyObject *unused);
 PyObject *native_common_tensors(PyObject *module, PyObject *unused);
 

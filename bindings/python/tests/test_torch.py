@@ -150,51 +150,6 @@ def test_compiles_to_one_graph():
     assert all(torch.equal(a, b) for a, b in zip(got, want))
 
 
-def dual_tangent(call, q):
-    from torch.autograd import forward_ad
-
-    with forward_ad.dual_level():
-        return call(forward_ad.make_dual(q, torch.ones_like(q)))
-
-
-FORWARD_MODE = {
-    "jvp": lambda call, q: torch.func.jvp(call, (q,), (torch.ones_like(q),)),
-    "jacfwd": lambda call, q: torch.func.jacfwd(call)(q),
-    "linearize": lambda call, q: torch.func.linearize(call, q),
-    "make_dual": dual_tangent,
-    "make_dual-requires-grad": lambda call, q: dual_tangent(call, q.clone().requires_grad_()),
-}
-
-
-@pytest.mark.parametrize("way", FORWARD_MODE)
-@pytest.mark.parametrize("what", ["q", "bias"])
-def test_forward_mode_is_refused(way, what):
-    """Dropping the tangents would be a derivative of 0."""
-    q, table = torch.randn(1, 2, 5, 4), torch.randn(8, 2)
-
-    def call(x):
-        of_q = what == "q"
-        return attend(x if of_q else q, q, q, scheme="t5", buckets=8, max_distance=16, bidirectional=1,
-                      bias=table if of_q else x)
-
-    with pytest.raises(NotImplementedError, match="no forward-mode derivative") as caught:
-        FORWARD_MODE[way](call, q if what == "q" else table)
-    assert "\n" not in str(caught.value)
-
-
-def test_forward_mode_of_something_else():
-    q = torch.randn(1, 2, 5, 4)
-    value, tangent = torch.func.jvp(lambda s: attend(q, q, q) * s, (torch.ones(1),), (torch.ones(1),))
-    assert torch.equal(value, attend(q, q, q)) and torch.equal(tangent, value)
-
-
-def test_no_second_derivative():
-    (q, k, v), _ = tensors({})
-    (grad,) = torch.autograd.grad(attend(q, k, v).square().sum(), [q], create_graph=True)
-    with pytest.raises(NotImplementedError, match="first derivatives only"):
-        grad.sum().backward()
-
-
 def test_types():
     (q, k, v), _ = tensors({})
     with pytest.raises(TypeError, match="tensor q: found torch.float64, expected torch.float32"):

@@ -2,7 +2,7 @@
 """Locus in PyTorch: ``attend`` with gradients, and ``patch`` for Hugging Face models."""
 
 from .adapter import original_code
-from .op import attend
+from .functional import attend
 from .patch import Entry, Report, is_patched, patch, patched, unpatch
 
 __all__ = ["Entry", "Report", "attend", "is_patched", "original_code", "patch", "patched", "unpatch"]

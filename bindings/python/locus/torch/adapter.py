@@ -15,7 +15,7 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from .op import attend
+from .functional import attend
 
 _switch = threading.local()
 _KINDS = (torch.float32, torch.bfloat16, torch.float16)

@@ -1,21 +1,29 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``locus::attend``: Locus as a PyTorch operator, with gradients.
+"""``locus::attend``: Locus as a PyTorch operator, with derivatives of every kind.
 
 One functional operator forward, one backward, both with fake kernels, so that ``torch.compile`` keeps
 its graph whole. Strided views go in as they lie; results come out in the memory order of ``q``, so a
 ``transpose(1, 2).reshape(...)`` behind a (B, T, H, D) model stays free.
+
+First derivatives backward run in the fused kernels. Forward-mode and second derivatives run in torch operations
+(exact.py); ``torch.func`` reaches both through the dispatcher, ``vmap`` by the rules of batched.py.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from typing import Optional
 
 import torch
 from torch import Tensor
+from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
+from torch.nn import functional
 
 from locus import _native
+
+from . import batched, exact
 
 # Differentiable tensors beside q, k, v, in the order of the schema.
 TABLES = ("rel_k", "rel_q", "rel_v", "u", "w", "bias", "pos_q", "pos_k", "cls", "slopes", "a", "p", "bias_dense")
@@ -33,7 +41,9 @@ _COUNT = len(INPUTS) + len(MASKS) + 1  # tensors of the schema, the seed of the 
 
 _library = torch.library.Library("locus", "DEF")
 _library.define(f"attend({_TENSORS}, {SETTINGS}) -> (Tensor, Tensor)")
-_library.define(f"attend_backward(Tensor dout, Tensor out, Tensor lse, {_TENSORS}, {SETTINGS}, bool[] needs) -> Tensor[]")
+_library.define(
+    f"attend_backward(Tensor? dout, Tensor? dlse, Tensor out, Tensor lse, {_TENSORS}, {SETTINGS}, bool[] needs) -> Tensor[]"
+)
 
 
 # ---- the call ----
@@ -111,12 +121,38 @@ def _forward(*args):
     return out, lse
 
 
-def _backward(dout, out, lse, *args):
+def _wider(tensor: Tensor, value: float) -> Tensor:
+    return functional.pad(tensor, (0, 1), value=value)
+
+
+def _carry_lse(named: dict, grads: dict, dout, dlse, out):
+    """The gradient of lse as that of one more column of v.
+
+    ds = p (dout.v - dout.out + dlse), so a column of v that is 0, of out that is -1 and of dout that is dlse adds just
+    that to every score's gradient and nothing else.
+    """
+    for name in ("v", "rel_v"):
+        if name in named:
+            named[name] = _wider(named[name], 0.0)
+        if name in grads:
+            grads[name] = _dense(named[name], named[name].shape)
+    dout = torch.zeros_like(out) if dout is None else dout
+    return torch.cat([dout, dlse[..., None]], -1), _wider(out, -1.0)
+
+
+def _backward(dout, dlse, out, lse, *args):
     tensors, settings, needs = args[:_COUNT], args[_COUNT:-1], args[-1]
     grads = {name: _dense(t, t.shape) for name, t, need in zip(INPUTS, tensors, needs) if need}
-    _native.backward(
-        _config(settings, tensors[-1]), _named(tensors), out, lse, _rows(dout).detach(), grads, False
-    )
+    named = _named(tensors)
+    if dlse is not None:
+        dout, out = _carry_lse(named, grads, dout, dlse, out)
+    config = _config(settings, tensors[-1])
+    _native.backward(config, named, out.detach(), lse.detach(), _rows(dout).detach(), grads, False)
+    if dlse is not None:
+        width = tensors[INPUTS.index("v")].size(-1)
+        for name in ("v", "rel_v"):
+            if name in grads:
+                grads[name] = grads[name][..., :width].contiguous()
     return list(grads.values())
 
 
@@ -130,7 +166,7 @@ def _fake_forward(*args):
 
 
 @torch.library.register_fake("locus::attend_backward", lib=_library)
-def _fake_backward(dout, out, lse, *args):
+def _fake_backward(dout, dlse, out, lse, *args):
     return [_dense(t, t.shape) for t, need in zip(args, args[-1]) if need]
 
 
@@ -153,145 +189,159 @@ def _below_autograd(operator, kernel, args):
         return operator(*args)
 
 
-def _refuse_tangents(tensors) -> None:
-    """Forward mode is not there; to drop the tangents would be to call the derivative 0."""
+def _inside(operator, kernel, args):
+    """_below_autograd for Function.forward, which has switched derivatives off; those of outer levels must stay on."""
+    if _plain():
+        return kernel(*args)
+    with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True), torch._C._AutoDispatchBelowAutograd():
+        return operator(*args)
+
+
+def _any_requires_grad(tensors) -> bool:
+    return torch.is_grad_enabled() and any(isinstance(t, Tensor) and t.requires_grad for t in tensors)
+
+
+def _any_tangent(tensors) -> bool:
+    """A derivative in forward mode is asked for (torch.func.jvp takes the same road as forward_ad)."""
     if forward_ad._current_level < 0:
-        return
-    if any(isinstance(t, Tensor) and forward_ad.unpack_dual(t).tangent is not None for t in tensors):
-        raise NotImplementedError(
-            "locus::attend has no forward-mode derivative (jvp, jacfwd, linearize): use reverse mode, or the unpatched "
-            "model (locus.torch.unpatch)"
-        )
+        return False
+    return any(isinstance(t, Tensor) and forward_ad.unpack_dual(t).tangent is not None for t in tensors)
 
 
-class _Attend(torch.autograd.Function):
+def _apply(function, args):
+    """function.apply. The levels of torch.func are the dispatcher's business: here one of them is left, at most."""
+    if _plain():
+        return function.apply(*args)
+    with enable_single_level_autograd_function():
+        return function.apply(*args)
+
+
+class _Attend(torch.autograd.function._SingleLevelFunction):
     """Keeps inputs, out and lse; the weights are computed again on the way back."""
 
     @staticmethod
     def forward(ctx, *args):
-        out, lse = _below_autograd(torch.ops.locus.attend.default, _forward, args)
+        out, lse = _inside(torch.ops.locus.attend.default, _forward, args)
         ctx.settings = args[_COUNT:]
         ctx.save_for_backward(out, lse, *args[:_COUNT])
-        ctx.mark_non_differentiable(lse)
+        ctx.set_materialize_grads(False)
         return out, lse
 
     @staticmethod
-    def backward(ctx, dout, _dlse):
-        out, lse, *tensors = ctx.saved_tensors
+    def backward(ctx, dout, dlse):
         needs = list(ctx.needs_input_grad[: len(INPUTS)])
-        call = _backward_once if _plain() else torch.ops.locus.attend_backward.default
-        grads = iter(call(dout, out, lse, *tensors, *ctx.settings, needs))
-        return tuple(next(grads) if need else None for need in needs) + (None,) * (
-            _COUNT - len(INPUTS) + len(ctx.settings)
-        )
+        rest = (None,) * (_COUNT - len(INPUTS) + len(ctx.settings))
+        if dout is None and dlse is None:
+            return (None,) * len(INPUTS) + rest
+        out, lse, *tensors = ctx.saved_tensors
+        call = _backward_with_gradients if _plain() else torch.ops.locus.attend_backward.default
+        grads = iter(call(dout, dlse, out, lse, *tensors, *ctx.settings, needs))
+        return tuple(next(grads) if need else None for need in needs) + rest
 
 
 def _attend_with_gradients(*args):
-    _refuse_tangents(args[: len(INPUTS)])
-    if torch.is_grad_enabled() and any(t is not None and t.requires_grad for t in args[: len(INPUTS)]):
-        return _Attend.apply(*args)
+    if _any_tangent(args[:_COUNT]):
+        return exact_forward(*args)
+    if _any_requires_grad(args[: len(INPUTS)]):
+        return _apply(_Attend, args)
     return _below_autograd(torch.ops.locus.attend.default, _forward, args)
 
 
-class _Once(torch.autograd.Function):
+class _Backward(torch.autograd.function._SingleLevelFunction):
+    """The fused backward pass; its own derivatives are worked out in torch operations when they are asked for."""
+
     @staticmethod
     def forward(ctx, *args):
-        return tuple(_below_autograd(torch.ops.locus.attend_backward.default, _backward, args))
+        ctx.save_for_backward(*args[: 4 + _COUNT])
+        ctx.settings = args[4 + _COUNT :]
+        ctx.set_materialize_grads(False)
+        return tuple(_inside(torch.ops.locus.attend_backward.default, _backward, args))
 
     @staticmethod
-    def backward(ctx, *_):
-        raise NotImplementedError(
-            "locus::attend has first derivatives only: for a double backward use the unpatched model "
-            "(locus.torch.unpatch), or do not pass create_graph=True"
-        )
+    def backward(ctx, *second):
+        saved = ctx.saved_tensors
+        wanted = [i for i, need in enumerate(ctx.needs_input_grad[: 4 + len(INPUTS)]) if need and i not in (2, 3)]
+
+        def first(*values):
+            args = list(saved)
+            for i, value in zip(wanted, values):
+                args[i] = value
+            return tuple(_exact_backward(_pulled, *args, *ctx.settings))
+
+        found = dict(zip(wanted, _pulled(first, [saved[i] for i in wanted], second)))
+        return tuple(found.get(i) for i in range(4 + _COUNT + len(ctx.settings)))
 
 
-def _backward_once(*args):
-    _refuse_tangents(args[: 3 + len(INPUTS)])
-    if torch.is_grad_enabled() and any(isinstance(t, Tensor) and t.requires_grad for t in args[: 3 + _COUNT]):
-        return list(_Once.apply(*args))
+def _backward_with_gradients(*args):
+    if _any_tangent(args[: 4 + _COUNT]):
+        return _exact_backward(_pulled_in_kernel, *args)
+    if _any_requires_grad(args[: 4 + _COUNT]):
+        return list(_apply(_Backward, args))
     return _below_autograd(torch.ops.locus.attend_backward.default, _backward, args)
 
 
-_library.impl("attend", _attend_with_gradients, "Autograd")
-_library.impl("attend_backward", _backward_once, "Autograd")
+# ---- in torch operations ----
 
 
-# ---- what users call ----
-
-_NARROW = (torch.bfloat16, torch.float16)
-
-
-def _single(name: str, tensor: Optional[Tensor]) -> Optional[Tensor]:
-    if tensor is None or tensor.dtype == torch.float32:
-        return tensor
-    if tensor.dtype in _NARROW:
-        return tensor.float()
-    raise TypeError(
-        f"tensor {name}: found {tensor.dtype}, expected torch.float32 (bfloat16 and float16 are converted; "
-        "convert others yourself)"
-    )
+def exact_forward(*args):
+    """The operator in torch operations, in the type of q."""
+    tensors, settings = args[:_COUNT], args[_COUNT:]
+    out, lse = exact.attend(_exact_named(tensors), _config(settings, tensors[-1]))
+    return out.to(args[0].dtype), lse.to(args[0].dtype)
 
 
-def attend(
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: Optional[Tensor] = None,
-    dropout: float = 0.0,
-    causal: bool = False,
-    scale: Optional[float] = None,
-    *,
-    scheme: str = "none",
-    key_mask: Optional[Tensor] = None,
-    window_left: int = -1,
-    window_right: int = -1,
-    query_offset: Optional[int] = None,
-    seed: Optional[Tensor] = None,
-    return_lse: bool = False,
-    **more,
-):
-    """Attention with positions on CPU tensors, differentiable in q, k, v and every table.
+def _exact_named(tensors) -> dict:
+    return {name: t for name, t in zip(INPUTS + MASKS, tensors) if t is not None}
 
-    >>> out = attend(q, k, v, scheme="t5", bias=table, buckets=32, max_distance=128, bidirectional=1)
-    >>> out = attend(q, k, v, scheme="alibi", causal=True)
 
-    q is [B,H,Tq,D], k [B,Hk,Tk,D], v [B,Hk,Tk,Dv], in any memory order. Tensors of the scheme (``rel_k``, ``bias``,
-    ``bias_dense`` ...) and its options (``span``, ``buckets`` ...) are given by name, as docs/schemes.md has them.
-    ``key_mask`` [B,Tk] and ``mask`` [B or 1, H or 1, Tq, Tk] are boolean, true = take part.
+@contextlib.contextmanager
+def _leaves_allowed():
+    """torch.func forbids requires_grad_ in functions that it transforms; this is a kernel below it."""
+    before = torch._C._functorch.get_inplace_requires_grad_allowed()
+    torch._C._functorch.set_inplace_requires_grad_allowed(True)
+    try:
+        yield
+    finally:
+        torch._C._functorch.set_inplace_requires_grad_allowed(before)
 
-    float32 inside. bfloat16 and float16 are converted on the way in and the result on the way out: one more copy of
-    each such tensor, in both directions. Dropout takes its seed from torch's generator unless ``seed`` (an int64
-    tensor with one element) is given. lse, [B,H,Tq] with ``return_lse``, has no gradient. There is no second derivative
-    and no forward mode (``torch.func.jvp``); both are refused.
+
+def _grads_or_zeros(results, grads):
+    return tuple(torch.zeros_like(r) if g is None else g.to(r.dtype) for r, g in zip(results, grads))
+
+
+def _pulled_in_kernel(forward, inputs, grads):
+    """Gradients of forward(*inputs), a tuple, where its results have `grads`; differentiable in both again.
+
+    For kernels: torch.func can not add a level while the dispatcher is between two of them.
     """
-    tables = {name: more.pop(name) for name in TABLES if name in more}
-    wrong = [name for name, value in more.items() if isinstance(value, Tensor)]
-    if wrong:
-        raise TypeError(f"tensor {wrong[0]}: no such tensor of attend, expected one of {', '.join(INPUTS + MASKS)}")
-    for name, tensor in (("q", q), ("k", k), ("v", v)):
-        if not tensor.is_cpu:
-            raise ValueError(f"tensor {name}: found device {tensor.device}, expected cpu")
-    if dropout > 0 and seed is None:
-        seed = torch.randint(1 << 62, (1,), dtype=torch.int64)
-    call = _attend_with_gradients if _plain() else torch.ops.locus.attend.default
-    out, lse = call(
-        _single("q", q),
-        _single("k", k),
-        _single("v", v),
-        *[_single(name, tables[name]) if name in tables else None for name in TABLES],
-        key_mask,
-        mask,
-        seed if dropout > 0 else None,
-        scheme,
-        ",".join(f"{name}={int(value) if isinstance(value, bool) else value}" for name, value in more.items()),
-        causal,
-        window_left,
-        window_right,
-        query_offset,
-        scale,
-        dropout,
-    )
-    if q.dtype in _NARROW:
-        out = out.to(q.dtype)
-    return (out, lse) if return_lse else out
+    with torch.enable_grad(), _leaves_allowed():
+        inputs = [t.view_as(t) if t.requires_grad else t.view_as(t).requires_grad_() for t in inputs]
+        results = forward(*inputs)
+        return torch.autograd.grad(results, inputs, _grads_or_zeros(results, grads), create_graph=True, materialize_grads=True)
+
+
+def _pulled(forward, inputs, grads):
+    """The same outside of kernels, at any level of torch.func."""
+    results, pull = torch.func.vjp(forward, *inputs)
+    return pull(_grads_or_zeros(results, grads))
+
+
+def _exact_backward(pulled, dout, dlse, out, lse, *args):
+    tensors, settings, needs = args[:_COUNT], args[_COUNT:-1], args[-1]
+    named, config = _exact_named(tensors), _config(settings, tensors[-1])
+    wanted = [name for name, need in zip(INPUTS, needs) if need]
+
+    def forward(*values):
+        return exact.attend({**named, **dict(zip(wanted, values))}, config)
+
+    return list(pulled(forward, [named[name] for name in wanted], (dout, dlse)))
+
+
+_library.impl("attend", _attend_with_gradients, "Autograd")
+_library.impl("attend_backward", _backward_with_gradients, "Autograd")
+batched.register(_library, len(INPUTS), _COUNT)
+
+
+def call(*args):
+    """The operator; without the dispatcher where nobody watches it."""
+    return _attend_with_gradients(*args) if _plain() else torch.ops.locus.attend.default(*args)

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``attend``: what users call. Checks arguments, converts types, chooses between the operator and exact.py."""
+
+from __future__ import annotations
+
+from typing import Optional
+
+import torch
+from torch import Tensor
+
+from locus._errors import LocusTypeError, LocusValueError
+
+from . import op
+from .op import INPUTS, MASKS, TABLES
+
+_NARROW = (torch.bfloat16, torch.float16)
+
+# Names of PyTorch's scaled_dot_product_attention that `attend` does not have, and what to write instead.
+_PYTORCH = {
+    "attn_mask": "mask= for booleans, bias_dense= for numbers that are added",
+    "dropout_p": "dropout=",
+    "is_causal": "causal= (the last query sees the last key; with query_offset=0 the first sees the first, as in PyTorch)",
+    "enable_gqa": "nothing: fewer heads in k and v are understood as they are",
+}
+
+
+# ---- checks ----
+
+
+def _check_tensor(name: str, tensor, axes: Optional[int] = None) -> None:
+    if not isinstance(tensor, Tensor):
+        raise LocusTypeError(f"tensor {name}: found {type(tensor)}, expected a torch.Tensor")
+    if tensor.layout is not torch.strided:
+        raise LocusTypeError(f"tensor {name}: found layout {tensor.layout}, expected torch.strided")
+    if not tensor.is_cpu and not tensor.is_meta:
+        raise LocusValueError(f"tensor {name}: found device {tensor.device}, expected cpu")
+    if axes is not None and tensor.dim() != axes:
+        raise LocusValueError(f"tensor {name}: found shape {list(tensor.shape)}, expected {axes} axes")
+
+
+def _check_types(tensors: dict) -> torch.dtype:
+    """The type to compute in: float64 where all are, else float32."""
+    kinds = {t.dtype for t in tensors.values()}
+    if kinds == {torch.float64}:
+        return torch.float64
+    for name, t in tensors.items():
+        if t.dtype is not torch.float32 and t.dtype not in _NARROW:
+            raise LocusTypeError(
+                f"tensor {name}: found {t.dtype}, expected torch.float32 (bfloat16 and float16 are converted; "
+                "float64 must be the type of all)"
+            )
+    return torch.float32
+
+
+def _check_numbers(causal, window_left, window_right, query_offset, scale, dropout) -> None:
+    for name, value in (("window_left", window_left), ("window_right", window_right), ("query_offset", query_offset)):
+        if value is not None and (isinstance(value, (bool, float)) or not hasattr(type(value), "__index__")):
+            raise LocusTypeError(f"{name}: found {type(value)}, expected an integer")
+    for name, value in (("scale", scale), ("dropout", dropout)):
+        if value is not None and not isinstance(value, (int, float, torch.SymFloat)):
+            raise LocusTypeError(f"{name}: found {type(value)}, expected a number")
+    if not isinstance(causal, (bool, int)):
+        raise LocusTypeError(f"causal: found {type(causal)}, expected a bool")
+
+
+def _spelt(options: dict) -> str:
+    """Options as text, because operators take no dictionaries."""
+    parts = []
+    for name, value in options.items():
+        if isinstance(value, Tensor):
+            raise LocusTypeError(f"tensor {name}: no such tensor of attend, expected one of {', '.join(INPUTS + MASKS)}")
+        if name in _PYTORCH:
+            raise LocusTypeError(f"{name}: no such argument of attend, use {_PYTORCH[name]}")
+        if value is None:
+            continue
+        if not isinstance(value, (bool, int, float, str)):
+            raise LocusTypeError(f"option {name}: found {type(value)}, expected a number or a str")
+        text = str(int(value)) if isinstance(value, bool) else str(value)
+        if "," in text or "=" in text:
+            raise LocusValueError(f"option {name}: found {text!r}, expected one value")
+        parts.append(f"{name}={text}")
+    return ",".join(parts)
+
+
+# ---- the call ----
+
+
+def attend(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: Optional[Tensor] = None,
+    dropout: float = 0.0,
+    causal: bool = False,
+    scale: Optional[float] = None,
+    *,
+    scheme: str = "none",
+    key_mask: Optional[Tensor] = None,
+    window_left: int = -1,
+    window_right: int = -1,
+    query_offset: Optional[int] = None,
+    seed: Optional[Tensor] = None,
+    return_lse: bool = False,
+    **more,
+):
+    """Attention with positions on CPU tensors, differentiable in q, k, v and every table.
+
+    >>> out = attend(q, k, v, scheme="t5", bias=table, buckets=32, max_distance=128, bidirectional=1)
+    >>> out = attend(q, k, v, scheme="alibi", causal=True)
+
+    q is [B,H,Tq,D], k [B,Hk,Tk,D], v [B,Hk,Tk,Dv], in any memory order. Tensors of the scheme (``rel_k``, ``bias``,
+    ``bias_dense`` ...) and its options (``span``, ``buckets`` ...) are given by name, as docs/schemes.md has them.
+    ``key_mask`` [B,Tk] and ``mask`` [B or 1, H or 1, Tq, Tk] are boolean, true = take part.
+
+    float32 inside. bfloat16 and float16 are converted on the way in and the result on the way out: one more copy of
+    each such tensor, in both directions. float64, if it is the type of all, is computed in torch operations: exact,
+    slow, n x n memory. Dropout takes its seed from torch's generator unless ``seed`` (an int64 tensor with one
+    element) is given.
+
+    Returns out [B,H,Tq,Dv]; with ``return_lse`` also the logarithm of each row's sum, [B,H,Tq]. Both have gradients.
+    First derivatives backward are fused; forward mode and higher derivatives are right and slow, like float64.
+    """
+    tables = {name: more.pop(name) for name in TABLES if more.get(name) is not None}
+    floating = {"q": q, "k": k, "v": v, **tables}
+    for name, tensor in floating.items():
+        _check_tensor(name, tensor, 4 if name in ("q", "k", "v") else None)
+    for name, tensor in (("mask", mask), ("key_mask", key_mask)):
+        if tensor is not None:
+            _check_tensor(name, tensor)
+    _check_numbers(causal, window_left, window_right, query_offset, scale, dropout)
+    if not isinstance(scheme, str):
+        raise LocusTypeError(f"scheme: found {type(scheme)}, expected a str")
+    kind = _check_types(floating)
+    if dropout > 0 and seed is None:
+        seed = torch.randint(1 << 62, (1,), dtype=torch.int64)
+    if kind is not torch.float64:
+        floating = {name: t if t.dtype is torch.float32 else t.float() for name, t in floating.items()}
+    args = (
+        *[floating.get(name) for name in INPUTS],
+        key_mask,
+        mask,
+        seed if dropout > 0 else None,
+        scheme,
+        _spelt(more),
+        bool(causal),
+        window_left,
+        window_right,
+        query_offset,
+        scale,
+        dropout,
+    )
+    out, lse = (op.exact_forward if kind is torch.float64 else op.call)(*args)
+    if q.dtype in _NARROW:
+        out = out.to(q.dtype)
+    return (out, lse) if return_lse else out
