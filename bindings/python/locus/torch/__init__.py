@@ -4,5 +4,16 @@
 from .adapter import original_code
 from .functional import attend
 from .patch import Entry, Report, is_patched, patch, patched, unpatch
+from .sdpa import scaled_dot_product_attention
 
-__all__ = ["Entry", "Report", "attend", "is_patched", "original_code", "patch", "patched", "unpatch"]
+__all__ = [
+    "Entry",
+    "Report",
+    "attend",
+    "is_patched",
+    "original_code",
+    "patch",
+    "patched",
+    "scaled_dot_product_attention",
+    "unpatch",
+]

@@ -27,7 +27,7 @@ _PYTORCH = {
 # ---- checks ----
 
 
-def _check_tensor(name: str, tensor, axes: Optional[int] = None) -> None:
+def check_tensor(name: str, tensor, axes: Optional[int] = None) -> None:
     if not isinstance(tensor, Tensor):
         raise LocusTypeError(f"tensor {name}: found {type(tensor)}, expected a torch.Tensor")
     if tensor.layout is not torch.strided:
@@ -67,10 +67,10 @@ def _spelt(options: dict) -> str:
     """Options as text, because operators take no dictionaries."""
     parts = []
     for name, value in options.items():
-        if isinstance(value, Tensor):
-            raise LocusTypeError(f"tensor {name}: no such tensor of attend, expected one of {', '.join(INPUTS + MASKS)}")
         if name in _PYTORCH:
             raise LocusTypeError(f"{name}: no such argument of attend, use {_PYTORCH[name]}")
+        if isinstance(value, Tensor):
+            raise LocusTypeError(f"tensor {name}: no such tensor of attend, expected one of {', '.join(INPUTS + MASKS)}")
         if value is None:
             continue
         if not isinstance(value, (bool, int, float, str)):
@@ -123,10 +123,10 @@ def attend(
     tables = {name: more.pop(name) for name in TABLES if more.get(name) is not None}
     floating = {"q": q, "k": k, "v": v, **tables}
     for name, tensor in floating.items():
-        _check_tensor(name, tensor, 4 if name in ("q", "k", "v") else None)
+        check_tensor(name, tensor, 4 if name in ("q", "k", "v") else None)
     for name, tensor in (("mask", mask), ("key_mask", key_mask)):
         if tensor is not None:
-            _check_tensor(name, tensor)
+            check_tensor(name, tensor)
     _check_numbers(causal, window_left, window_right, query_offset, scale, dropout)
     if not isinstance(scheme, str):
         raise LocusTypeError(f"scheme: found {type(scheme)}, expected a str")
