@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locus in PyTorch: ``attend`` with gradients, and ``patch`` for Hugging Face models."""
+"""Locus in PyTorch: ``attend`` with gradients; ``patch`` and ``attn_implementation="locus"`` for Hugging Face models."""
 
+from . import hub
 from .adapter import original_code
 from .functional import attend
 from .patch import Entry, Report, is_patched, patch, patched, unpatch
@@ -17,3 +18,5 @@ __all__ = [
     "scaled_dot_product_attention",
     "unpatch",
 ]
+
+hub.register()

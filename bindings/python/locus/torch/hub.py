@@ -1,0 +1,262 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``attn_implementation="locus"``: any model of transformers that goes through its AttentionInterface.
+
+    model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="locus")
+
+Two functions are registered with transformers when it is imported: one makes masks, one attends. Masks are made as for
+"sdpa", booleans [B,1,Tq,Tk], true = take part; where they are made of causal, window and padding alone they also carry
+these words (``_locus_words``), so that no layer has to read n x n booleans. RoPE stays the model's own.
+
+Families that choose a class by the name of the implementation (BERT, RoBERTa, ...) get the adapter of ``patch`` as one
+more class; ModernBERT's table of functions gets ``modernbert_forward``.
+
+What falls back to the model's own ``eager_attention_forward``: logits with a soft cap (Gemma 2), sinks, asked-for
+attention weights, tensors that are not float32, bfloat16 or float16 on the CPU.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from typing import NamedTuple, Optional
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from .adapter import can_run, head_mask_fits
+from .functional import attend
+from .imports import when_imported
+from .masks import from_additive, from_seen
+from .patch import KNOWN, swapped_class
+
+NAME = "locus"
+
+# Arguments of attention functions that change the result and that Locus does not compute.
+_OTHERS = ("softcap", "s_aux", "position_bias", "output_attentions")
+
+
+# ---- masks ----
+
+
+def _parts(function) -> Optional[list]:
+    """A mask function of transformers as [(kind, value), ...], all of which must hold; None: not made of known parts."""
+    name = getattr(function, "__qualname__", "")
+    if getattr(function, "__module__", "") != "transformers.masking_utils":
+        return None
+    held = inspect.getclosurevars(function).nonlocals
+    if name == "causal_mask_function":
+        return [("causal", True)]
+    if name == "sliding_window_overlay.<locals>.inner_mask":
+        return [("window", held["sliding_window"])]
+    if name == "packed_sequence_mask_function.<locals>.inner_mask":
+        return [("text", held["packed_sequence_mask"])]
+    if name == "and_masks.<locals>.and_mask":
+        parts = [_parts(part) for part in held["mask_functions"]]
+        return None if None in parts else sum(parts, [])
+    return None
+
+
+class _Words(NamedTuple):
+    """A causal mask in words: those of attend, and which text of a packed row each token belongs to."""
+
+    offset: int  # position of query 0, counted from key 0
+    window: Optional[int]  # keys that a query sees, itself included
+    by_key: Optional[Tensor]  # [B,Tk]
+    texts: Optional[Tensor]  # [B,T]
+
+    def keywords(self) -> Optional[dict]:
+        if self.texts is not None:
+            return None
+        words = {"causal": True, "query_offset": self.offset}
+        if self.window is not None:
+            words["window_left"] = self.window - 1
+        if self.by_key is not None:
+            words["key_mask"] = self.by_key
+        return words
+
+    def hides_only_the_future(self, queries: int, keys: int) -> bool:
+        near = self.window is None or self.window >= keys
+        plain = self.by_key is None and self.texts is None and near
+        return plain and self.offset + queries == keys and (queries == 1 or queries == keys)
+
+    def written_out(self, batch: int, queries: int, keys: int) -> Tensor:
+        distance = self.offset + torch.arange(queries)[:, None] - torch.arange(keys)
+        seen = distance >= 0 if self.window is None else (distance >= 0) & (distance < self.window)
+        seen = seen[None, None]
+        if self.by_key is not None:
+            seen = seen & self.by_key[:, None, None]
+        if self.texts is not None:
+            seen = seen & (self.texts[:, None, :, None] == self.texts[:, None, None, :])
+        return seen.expand(batch, -1, -1, -1)
+
+
+def _words(function, cache_position: Tensor, kv_length: int, kv_offset: int, padding: Optional[Tensor]):
+    """None: this mask can not be put in words."""
+    parts = _parts(function)
+    queries = cache_position.shape[0]
+    if parts is None or ("causal", True) not in parts or queries == 0:
+        return None
+    first, last = int(cache_position[0]), int(cache_position[-1])
+    if last - first != queries - 1:
+        return None
+    kv_offset, by_key = int(kv_offset), None
+    if padding is not None:
+        by_key = padding[:, kv_offset : kv_offset + kv_length].bool()
+        by_key = functional.pad(by_key, (0, kv_length - by_key.shape[1]))  # keys that it does not speak of are hidden
+        by_key = None if bool(by_key.all()) else by_key
+    windows = [value for kind, value in parts if kind == "window"]
+    texts = [value for kind, value in parts if kind == "text" and bool((value != value[:, :1]).any())]
+    return _Words(first - kv_offset, min(windows) if windows else None, by_key, texts[0] if texts else None)
+
+
+def locus_mask(
+    batch_size, cache_position, kv_length, kv_offset=0, mask_function=None, attention_mask=None, **more
+) -> Optional[Tensor]:
+    """For AttentionMaskInterface: None where only the future is hidden, else booleans, with their words if they have any."""
+    from transformers import masking_utils
+
+    function = masking_utils.causal_mask_function if mask_function is None else mask_function
+    simple = not torch.compiler.is_compiling() and cache_position.device.type == "cpu"
+    words = _words(function, cache_position, kv_length, kv_offset, attention_mask) if simple else None
+    if words is None:
+        return masking_utils.sdpa_mask(
+            batch_size=batch_size,
+            cache_position=cache_position,
+            kv_length=kv_length,
+            kv_offset=kv_offset,
+            mask_function=function,
+            attention_mask=attention_mask,
+            **more,
+        )
+    queries = cache_position.shape[0]
+    if words.hides_only_the_future(queries, kv_length):
+        return None
+    mask = words.written_out(batch_size, queries, kv_length)
+    if words.keywords() is not None:
+        mask._locus_words = words.keywords()
+    return mask
+
+
+def _seen(mask: Optional[Tensor], queries: int, keys: int) -> dict:
+    if mask is None:
+        return {}
+    words = getattr(mask, "_locus_words", None)
+    if words is not None and mask.shape[-1] == keys:
+        return words
+    if mask.dtype is not torch.bool:
+        return from_additive(mask, queries, keys, keys - queries).arguments()
+    mask = mask[..., :keys]
+    return from_seen(mask.expand(-1, -1, queries, -1), keys - queries).arguments()
+
+
+# ---- attention ----
+
+
+def locus_attention_forward(
+    module,
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attention_mask: Optional[Tensor],
+    dropout: float = 0.0,
+    scaling: Optional[float] = None,
+    is_causal: Optional[bool] = None,
+    head_mask: Optional[Tensor] = None,
+    **more,
+):
+    """For AttentionInterface: (out [B,T,H,D], None); weights are not kept."""
+    queries, keys = query.shape[2], key.shape[2]
+    if is_causal is None:
+        is_causal = queries > 1 and attention_mask is None and getattr(module, "is_causal", True)
+    other = any(more.get(name) is not None and more[name] is not False for name in _OTHERS)
+    if other or not can_run(query) or not head_mask_fits(head_mask):
+        return _eagerly(module, query, key, value, attention_mask, dropout, scaling, is_causal, head_mask, more)
+    call = {"causal": True, "query_offset": 0} if is_causal and attention_mask is None else _seen(attention_mask, queries, keys)
+    if "key_mask" in call:
+        call = dict(call, key_mask=call["key_mask"].expand(query.shape[0], -1))
+    out = attend(query, key, value, dropout=dropout, scale=scaling, **call)
+    if head_mask is not None:
+        out = out * head_mask
+    return out.transpose(1, 2).contiguous(), None
+
+
+def _eagerly(module, query, key, value, mask, dropout, scaling, is_causal, head_mask, more):
+    """The model's own formula, with the mask as it wants it: added to the logits."""
+    eager = getattr(sys.modules[type(module).__module__], "eager_attention_forward", None)
+    if eager is None:
+        asked = [name for name in _OTHERS if more.get(name) is not None]
+        raise NotImplementedError(
+            f"{type(module).__name__}: found {', '.join(asked) or query.dtype}, which Locus does not compute, and no eager_attention_forward"
+        )
+    queries, keys = query.shape[2], key.shape[2]
+    if mask is None and is_causal:
+        mask = torch.ones(queries, keys, dtype=torch.bool, device=query.device).tril()[None, None]
+    if mask is not None and mask.dtype is torch.bool:
+        lowest = torch.finfo(query.dtype).min
+        mask = torch.zeros(mask.shape, dtype=query.dtype, device=query.device).masked_fill(~mask, lowest)
+    if head_mask is not None:
+        more = dict(more, head_mask=head_mask)
+    if scaling is None:
+        scaling = query.shape[-1] ** -0.5
+    return eager(module, query, key, value, mask, dropout=dropout, scaling=scaling, **more)
+
+
+def modernbert_forward(
+    module, qkv, attention_mask, sliding_window_mask, position_ids, local_attention, bs, dim, output_attentions=False, **more
+):
+    """For ModernBERT's own table of functions."""
+    source = sys.modules[type(module).__module__]
+    if output_attentions or not can_run(qkv):
+        return source.eager_attention_forward(
+            module, qkv, attention_mask, sliding_window_mask, position_ids, local_attention, bs, dim, output_attentions
+        )
+    cos, sin = module.rotary_emb(qkv, position_ids=position_ids)
+    query, key, value = qkv.transpose(3, 1).unbind(dim=2)
+    query, key = source.apply_rotary_pos_emb(query, key, cos, sin)
+    tokens = query.shape[2]
+    call = from_additive(attention_mask, tokens, tokens, 0).arguments()
+    if local_attention != (-1, -1):
+        call.update(window_left=local_attention[0], window_right=local_attention[1])
+    if "key_mask" in call:
+        call["key_mask"] = call["key_mask"].expand(bs, -1)
+    p = module.attention_dropout if module.training else 0.0
+    out = attend(query, key, value, dropout=p, query_offset=0, **call)
+    return (out.transpose(1, 2).reshape(bs, -1, dim),)
+
+
+# ---- registration ----
+
+
+def _register_attention(modeling_utils) -> None:
+    modeling_utils.AttentionInterface.register(NAME, locus_attention_forward)
+
+
+def _register_masks(masking_utils) -> None:
+    masking_utils.AttentionMaskInterface.register(NAME, locus_mask)
+
+
+def _register_class(module, folder: str, file: str) -> None:
+    """One more entry in tables such as BERT_SELF_ATTENTION_CLASSES = {"eager": ..., "sdpa": ...}."""
+    for name, table in list(vars(module).items()):
+        if not name.endswith("ATTENTION_CLASSES") or not isinstance(table, dict) or "eager" not in table:
+            continue
+        original = table["eager"].__name__
+        if (folder, file, original) in KNOWN:
+            table[NAME] = swapped_class(f"{folder.split('.')[-1]}_{original}")
+
+
+def _register_modernbert(module) -> None:
+    module.MODERNBERT_ATTENTION_FUNCTION[NAME] = modernbert_forward
+
+
+def register() -> None:
+    """Called by the import of locus.torch; does nothing until transformers is imported."""
+    when_imported("transformers.modeling_utils", _register_attention)
+    when_imported("transformers.masking_utils", _register_masks)
+    when_imported("transformers.models.modernbert.modeling_modernbert", _register_modernbert)
+    for folder, file in {(folder, file) for folder, file, _ in KNOWN}:
+        when_imported(
+            f"transformers.models.{folder}.{file}",
+            lambda module, folder=folder, file=file: _register_class(module, folder, file),
+        )

@@ -1,0 +1,50 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Doing something when another package is imported, without importing it: transformers takes seconds."""
+
+from __future__ import annotations
+
+import importlib.abc
+import importlib.machinery
+import sys
+
+
+class _Loader(importlib.abc.Loader):
+    """The module's own loader, and what waits for the module afterwards."""
+
+    def __init__(self, own, callback):
+        self.own, self.callback = own, callback
+
+    def create_module(self, spec):
+        return self.own.create_module(spec)
+
+    def exec_module(self, module):
+        self.own.exec_module(module)
+        module.__loader__ = module.__spec__.loader = self.own
+        self.callback(module)
+
+
+class _Watch(importlib.abc.MetaPathFinder):
+    def __init__(self):
+        self.waiting = {}
+
+    def find_spec(self, name, path=None, target=None):
+        if name not in self.waiting:
+            return None
+        callback = self.waiting.pop(name)
+        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader = _Loader(spec.loader, callback)
+        return spec
+
+
+_watch = _Watch()
+
+
+def when_imported(name: str, callback) -> None:
+    """callback(module), now if the module is there, else as soon as somebody imports it."""
+    if name in sys.modules:
+        callback(sys.modules[name])
+        return
+    if _watch not in sys.meta_path:
+        sys.meta_path.insert(0, _watch)
+    _watch.waiting[name] = callback
