@@ -164,6 +164,9 @@ typedef struct bench_values {
 /* CLI_DONE, or the exit code after a complaint. */
 int bench_read_request(bench_request *request, const bench_values *values);
 
+/* What --direction takes; NULL beyond the end. */
+const char *bench_direction_at(size_t index);
+
 /* 1: one thread and more are both measured; then all lines are timed on the wall, so that they
  * can be compared. */
 int bench_compares_threads(const bench_request *request);

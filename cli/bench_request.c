@@ -62,7 +62,7 @@ static int unknown_name(const char *option, const char *what, const char *word,
                         const char *const *names, size_t count)
 {
     char quoted[160];
-    const char *near = cli_nearest(word, names, count);
+    const char *near = locus_nearest(word, names, count);
     text_quote(quoted, sizeof quoted, word);
     if (near != NULL)
         return cli_complain("bench", CLI_USAGE, "--%s: no %s \"%s\"; did you mean \"%s\"?", option,
@@ -133,20 +133,26 @@ static int read_isas(bench_request *r, const char *list)
     return more < 0 ? bad_list("isa", "names with commas between", list) : CLI_DONE;
 }
 
+static const struct {
+    const char *name;
+    int directions[BENCH_DIRECTIONS];
+} directions[] = {
+    {"forward", {1, 0, 0}},
+    {"backward", {0, 1, 0}},
+    {"both", {1, 1, 0}},
+    {"all", {1, 1, 1}},
+};
+
+const char *bench_direction_at(size_t index)
+{
+    return index < sizeof directions / sizeof *directions ? directions[index].name : NULL;
+}
+
 static int read_direction(bench_request *r, const char *word)
 {
-    static const struct {
-        const char *name;
-        int directions[BENCH_DIRECTIONS];
-    } words[] = {
-        {"forward", {1, 0, 0}},
-        {"backward", {0, 1, 0}},
-        {"both", {1, 1, 0}},
-        {"all", {1, 1, 1}},
-    };
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        if (strcmp(words[i].name, word) != 0) continue;
-        memcpy(r->directions, words[i].directions, sizeof r->directions);
+    for (size_t i = 0; i < sizeof directions / sizeof *directions; i++) {
+        if (strcmp(directions[i].name, word) != 0) continue;
+        memcpy(r->directions, directions[i].directions, sizeof r->directions);
         return CLI_DONE;
     }
     return bad_list("direction", "forward, backward, both or all", word);
@@ -206,9 +212,9 @@ static int read_sizes(bench_request *r, const bench_values *v)
     uint32_t *n = v->linear ? r->tokens : r->n, *d = v->linear ? r->widths : r->d;
     size_t *n_count = v->linear ? &r->token_count : &r->n_count;
     size_t *d_count = v->linear ? &r->width_count : &r->d_count;
-    int code = v->n != NULL ? read_numbers("n", v->n, MOST_N, n, n_count) : CLI_DONE;
+    int code = v->n != NULL ? read_numbers("length", v->n, MOST_N, n, n_count) : CLI_DONE;
     if (code == CLI_DONE && v->d != NULL)
-        code = read_numbers("d", v->d, v->linear ? MOST_WIDTH : MOST_D, d, d_count);
+        code = read_numbers("dim", v->d, v->linear ? MOST_WIDTH : MOST_D, d, d_count);
     if (code == CLI_DONE && v->threads != NULL)
         code = read_numbers("threads", v->threads, MOST_THREADS, r->threads, &r->thread_count);
     return code;

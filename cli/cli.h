@@ -41,8 +41,10 @@ typedef struct cli_option {
     const char *argument; /* as the help spells it, NULL for a flag           */
     const char *help;     /* one line                                         */
     cli_kind kind;
-    uint32_t minimum, maximum; /* of CLI_INTEGER                              */
-    size_t offset;             /* of the field in the command's own struct    */
+    uint32_t minimum, maximum;          /* of CLI_INTEGER                              */
+    size_t offset;                      /* of the field in the command's own struct    */
+    const char *(*value)(size_t index); /* what a shell offers, where the kind does not say;
+                                           NULL beyond the end                 */
 } cli_option;
 
 /* What CLI_PAIRS collects. */
@@ -100,9 +102,6 @@ int cli_report(const char *command, locus_status status, const char *path,
 /* "unknown scheme ...; did you mean ...?"; returns CLI_USAGE. */
 int cli_unknown_scheme(const char *command, const char *name);
 
-/* The candidate that `word` is probably a misspelling of, or NULL. */
-const char *cli_nearest(const char *word, const char *const *candidates, size_t count);
-
 /* output.c: a file under construction. It gets its name when it is whole: the old file or
  * the new one, never a part. */
 typedef struct cli_output {
@@ -117,6 +116,10 @@ int cli_output_finish(cli_output *output, const char *command);
 /* A picture into the file `path`, NULL: to stdout; an exit code. */
 int cli_write_figure(const char *command, const locus_figure *figure, locus_format format,
                      const locus_render *render, const char *path);
+
+/* settings.c: what --option takes, "pairing=half" or "buckets=", of all schemes; NULL beyond the
+ * end. The text lasts until the next call. */
+const char *cli_setting_at(size_t index);
 
 /* help.c and generate.c */
 void cli_print_help(const cli_command *command);

@@ -5,40 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
+#include "attend.h"
 #include "commands.h"
-#include "json.h"
-#include "terms.h"
 #include "text.h"
-
-typedef struct attend_values {
-    const char *path;
-    const char *output;
-    const char *isa;
-    uint32_t threads;
-    double tolerance; /* 0: the usual ones */
-    int check;
-    int oracle;
-    int json;
-} attend_values;
-
-/* What is said about one result. */
-typedef struct summary {
-    const char *name;
-    uint64_t shape[LOCUS_MAX_RANK];
-    size_t rank;
-    uint64_t values, nan; /* how many, how many of them are NaN */
-    double minimum, maximum;
-    locus_case_difference difference;
-} summary;
-
-typedef struct report {
-    const attend_values *values;
-    const locus_case *loaded;
-    summary *results;
-    size_t count;
-    size_t expected, failed; /* `want.` tensors, and how many were missed */
-} report;
 
 /* ---- gathering ---- */
 
@@ -51,7 +20,7 @@ static double value_at(const locus_tensor *tensor, int64_t index)
     return (double)((const float *)tensor->data)[offset];
 }
 
-static void summarise(summary *s, const char *name, const locus_tensor *tensor)
+static void summarise(attend_summary *s, const char *name, const locus_tensor *tensor)
 {
     s->name = name;
     s->rank = tensor->rank;
@@ -66,10 +35,11 @@ static void summarise(summary *s, const char *name, const locus_tensor *tensor)
         if (value > s->maximum) s->maximum = value;
     }
     s->values = (uint64_t)elements;
+    s->bytes = s->values * (tensor->dtype == LOCUS_F64 ? sizeof(double) : sizeof(float));
     if (s->values == s->nan) s->minimum = s->maximum = NAN;
 }
 
-static locus_status compare(report *r, size_t index, locus_error *error)
+static locus_status compare(attend_report *r, size_t index, locus_error *error)
 {
     locus_case_difference *d = &r->results[index].difference;
     d->size = sizeof *d;
@@ -84,7 +54,7 @@ static locus_status compare(report *r, size_t index, locus_error *error)
     return LOCUS_OK;
 }
 
-static locus_status gather(report *r, locus_error *error)
+static locus_status gather(attend_report *r, locus_error *error)
 {
     r->count = locus_case_result_count(r->loaded);
     r->results = calloc(r->count > 0 ? r->count : 1, sizeof *r->results);
@@ -99,102 +69,9 @@ static locus_status gather(report *r, locus_error *error)
     return LOCUS_OK;
 }
 
-/* ---- printing ---- */
-
-static uint32_t threads_of(const report *r)
-{
-    return r->values->threads > 0 ? r->values->threads : locus_default_threads();
-}
-
-static void print_check(const summary *s)
-{
-    const locus_case_difference *d = &s->difference;
-    if (!d->expected) {
-        printf("  %9s  %9s  -", "-", "-");
-        return;
-    }
-    printf("  %9.2e  %9.2g  %s%s%s", d->worst, d->tolerance, d->passed ? text_good() : text_bad(),
-           d->passed ? "ok" : "FAILED", text_plain());
-}
-
-/* An empty tensor has no smallest number. */
-static void print_bound(const summary *s, double bound)
-{
-    if (s->values == 0)
-        printf("  %12s", "-");
-    else
-        printf("  %12.6g", bound);
-}
-
-static void print_table(const report *r)
-{
-    char shape[128];
-    text_print(stdout, r->values->path);
-    printf(": %s, %s, %s (%s), %u thread%s\n\n", locus_case_config(r->loaded)->scheme,
-           level_text(locus_case_level(r->loaded)), locus_case_isa(r->loaded),
-           locus_case_path(r->loaded), (unsigned)threads_of(r), threads_of(r) == 1 ? "" : "s");
-    printf("%s%-16s  %-18s  %12s  %12s", text_bold(), "tensor", "shape", "min", "max");
-    if (r->values->check) printf("  %9s  %9s  check", "worst", "tolerance");
-    printf("%s\n", text_plain());
-    for (size_t i = 0; i < r->count; i++) {
-        const summary *s = &r->results[i];
-        printf("%-16s  %-18s", s->name, text_shape(shape, sizeof shape, s->shape, s->rank));
-        print_bound(s, s->minimum);
-        print_bound(s, s->maximum);
-        if (r->values->check) print_check(s);
-        putchar('\n');
-    }
-}
-
-static void json_result(json *j, const summary *s)
-{
-    json_inline_object(j, NULL);
-    json_text(j, "name", s->name);
-    json_shape(j, "shape", s->shape, s->rank);
-    if (s->values == 0) {
-        json_null(j, "min");
-        json_null(j, "max");
-    } else {
-        json_real(j, "min", s->minimum);
-        json_real(j, "max", s->maximum);
-    }
-    json_size(j, "nan", s->nan);
-    if (s->difference.expected) {
-        json_real(j, "worst", s->difference.worst);
-        json_real(j, "tolerance", s->difference.tolerance);
-        json_boolean(j, "passed", s->difference.passed);
-    } else {
-        json_null(j, "worst");
-        json_null(j, "tolerance");
-        json_null(j, "passed");
-    }
-    json_end(j);
-}
-
-static void print_json(const report *r)
-{
-    json j = {.out = stdout};
-    json_object(&j, NULL);
-    json_text(&j, "case", r->values->path);
-    json_text(&j, "output", r->values->output);
-    json_text(&j, "level", level_text(locus_case_level(r->loaded)));
-    json_text(&j, "scheme", locus_case_config(r->loaded)->scheme);
-    json_text(&j, "isa", locus_case_isa(r->loaded));
-    json_text(&j, "path", locus_case_path(r->loaded));
-    json_size(&j, "threads", threads_of(r));
-    if (r->values->check)
-        json_boolean(&j, "passed", r->expected > 0 && r->failed == 0);
-    else
-        json_null(&j, "passed");
-    json_array(&j, "results");
-    for (size_t i = 0; i < r->count; i++) json_result(&j, &r->results[i]);
-    json_end(&j);
-    json_end(&j);
-}
-
 /* ---- the command ---- */
 
-static int verdict(const report *r)
+static int verdict(const attend_report *r)
 {
     char quoted[512];
     text_quote(quoted, sizeof quoted, r->values->path);
@@ -210,13 +87,14 @@ static int verdict(const report *r)
 
 static int run_case(const attend_values *values, locus_case *loaded)
 {
-    report r = {.values = values, .loaded = loaded};
+    attend_report r = {.values = values, .loaded = loaded};
     locus_error error = {""};
     const locus_case_run_options options = {.size = sizeof options,
                                             .oracle = values->oracle ? 1 : 0,
                                             .threads = values->threads,
                                             .isa = values->isa};
-    locus_status status = locus_case_run(loaded, &options, &error);
+    locus_status status = locus_file_open(&r.file, values->path, NULL, &error);
+    if (status == LOCUS_OK) status = locus_case_run(loaded, &options, &error);
     if (status == LOCUS_OK) status = gather(&r, &error);
     int exit_code =
         status == LOCUS_OK ? CLI_DONE : cli_report("attend", status, values->path, &error);
@@ -226,12 +104,13 @@ static int run_case(const attend_values *values, locus_case *loaded)
     }
     if (status == LOCUS_OK) {
         if (values->json)
-            print_json(&r);
+            attend_print_json(&r);
         else
-            print_table(&r);
+            attend_print_text(&r);
         exit_code = verdict(&r);
     }
     free(r.results);
+    locus_file_close(r.file);
     return exit_code;
 }
 
@@ -244,7 +123,7 @@ static int unknown_isa(const char *name)
         names[count] = locus_isa_name(count);
         used += (size_t)snprintf(known + used, sizeof known - used, " %s", names[count]);
     }
-    const char *near = cli_nearest(name, names, count);
+    const char *near = locus_nearest(name, names, count);
     text_quote(quoted, sizeof quoted, name);
     if (near != NULL)
         return cli_complain("attend", CLI_USAGE,
@@ -273,9 +152,6 @@ static int attend_run(int argc, char **argv)
     locus_error error = {""};
     int exit_code = CLI_DONE;
     if (!cli_parse(&cmd_attend, argc, argv, &values, &exit_code)) return exit_code;
-    if (values.output == NULL && !values.check)
-        return cli_complain("attend", CLI_USAGE,
-                            "nothing to do: give --output OUT, --check or both");
     if (values.tolerance > 0 && !values.check)
         return cli_complain("attend", CLI_USAGE, "--tolerance means nothing without --check");
     exit_code = check_isa(values.isa);
@@ -288,8 +164,8 @@ static int attend_run(int argc, char **argv)
 }
 
 static const cli_example attend_examples[] = {
-    {"locus attend case.safetensors -o out.safetensors",
-     "run a case, write out, lse and gradients"},
+    {"locus attend case.safetensors", "run a case: what the file holds, what comes of it"},
+    {"locus attend case.safetensors -o out.safetensors", "write out, lse and gradients"},
     {"locus attend case.safetensors --check", "compare with the want. tensors in the file"},
     {"locus attend case.safetensors --check --oracle", "the same in double precision"},
     {NULL, NULL},
@@ -338,8 +214,9 @@ const cli_command cmd_attend = {
     .name = "attend",
     .summary = "run the attention call of a case file",
     .description =
-        "Reads one attention call (docs/formats.md) from a safetensors file, runs it and "
-        "writes its results: out, lse and, where the case asks for them, gradients. "
+        "Reads one attention call (docs/formats.md) from a safetensors file, runs it and sums up "
+        "its results: out, lse and, where the case asks for them, gradients. Alone it also tells "
+        "what the file holds; --output keeps the results, --check compares them. "
         "Errors are relative to the largest expected value of a tensor where that is "
         "above 1.",
     .usage = "CASE [-o OUT] [--check] [options]",

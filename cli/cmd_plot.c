@@ -26,7 +26,7 @@ static int check_what(const plot_values *values)
         const size_t length = strcspn(at, ",");
         snprintf(word, sizeof word, "%.*s", (int)(length < WORD ? length : WORD - 1), at);
         at += length;
-        const char *near = cli_nearest(word, names, count);
+        const char *near = locus_nearest(word, names, count);
         if (near != NULL && strcmp(near, word) != 0)
             return cli_complain("plot", CLI_USAGE,
                                 "--what: unknown picture \"%s\"; did you mean \"%s\"?",
@@ -55,12 +55,24 @@ static int refuse(const plot_values *values, locus_status status, const locus_er
 
 /* ---- the command ---- */
 
+static const char *theme_at(size_t index)
+{
+    static const char *const themes[] = {"auto", "light", "dark"};
+    return index < sizeof themes / sizeof *themes ? themes[index] : NULL;
+}
+
+static const char *picture_at(size_t index)
+{
+    const locus_picture_kind *kind = locus_picture_kind_at(NULL, index);
+    return kind != NULL ? kind->name : NULL;
+}
+
 static int check_values(const plot_values *v)
 {
     char quoted[160];
-    const char *themes[] = {"auto", "light", "dark"};
     int known = v->theme == NULL;
-    for (size_t i = 0; i < 3 && !known; i++) known = strcmp(v->theme, themes[i]) == 0;
+    for (size_t i = 0; theme_at(i) != NULL && !known; i++)
+        known = strcmp(v->theme, theme_at(i)) == 0;
     if (!known)
         return cli_complain("plot", CLI_USAGE, "--theme: expected light, dark or auto, got \"%s\"",
                             text_quote(quoted, sizeof quoted, v->theme));
@@ -135,7 +147,7 @@ static const cli_example plot_examples[] = {
 
 /* clang-format off */
 static const cli_option plot_options[] = {
-    {.name = "what", .letter = 'w', .argument = "LIST", .kind = CLI_LIST,
+    {.name = "what", .letter = 'w', .argument = "LIST", .kind = CLI_LIST, .value = picture_at,
      .help = "encoding, layouts, similarity, distance, rows, bias, angles, decay, position, "
              "attention, terms, variants",
      .offset = offsetof(plot_values, what)},
@@ -151,7 +163,7 @@ static const cli_option plot_options[] = {
      .minimum = 1, .maximum = LOCUS_PICTURE_HEADS, .offset = offsetof(plot_values, heads)},
     {.name = "head", .argument = "N", .kind = CLI_INTEGER, .help = "show this head only",
      .maximum = 4096, .offset = offsetof(plot_values, head)},
-    {.name = "dim", .argument = "N", .kind = CLI_INTEGER, .help = "width of a head",
+    {.name = "dim", .letter = 'd', .argument = "N", .kind = CLI_INTEGER, .help = "width of a head",
      .minimum = 2, .maximum = LOCUS_PICTURE_DIM, .offset = offsetof(plot_values, dim)},
     {.name = "option", .argument = "NAME=VALUE", .kind = CLI_PAIRS,
      .help = "an option of the scheme, as locus schemes SCHEME lists them; may be repeated",
@@ -168,7 +180,7 @@ static const cli_option plot_options[] = {
     {.name = "output", .letter = 'o', .argument = "FILE", .kind = CLI_OUTPUT,
      .help = "write FILE.svg, .png, .csv, .json or .txt instead of drawing here",
      .offset = offsetof(plot_values, output)},
-    {.name = "theme", .argument = "NAME", .kind = CLI_LIST,
+    {.name = "theme", .argument = "NAME", .kind = CLI_LIST, .value = theme_at,
      .help = "light, dark or auto (as the reader's screen)",
      .offset = offsetof(plot_values, theme)},
     {.name = "width", .argument = "PIXELS", .kind = CLI_INTEGER, .help = "of an .svg or .png",

@@ -63,53 +63,11 @@ int cli_unknown_scheme(const char *command, const char *name)
     size_t count = 0;
     for (; count < locus_scheme_count() && count < 64; count++)
         names[count] = locus_scheme_at(count)->name;
-    const char *near = cli_nearest(name, names, count);
+    const char *near = locus_nearest(name, names, count);
     text_quote(quoted, sizeof quoted, name);
     if (near != NULL)
         return cli_complain(command, CLI_USAGE, "unknown scheme \"%s\"; did you mean \"%s\"?",
                             quoted, near);
     return cli_complain(command, CLI_USAGE, "unknown scheme \"%s\"; \"locus schemes\" lists them",
                         quoted);
-}
-
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
-enum { WORD = 32 };
-
-/* Insertions, deletions, replacements and swaps of neighbours between two words of
- * less than WORD letters. */
-static size_t edit_distance(const char *a, size_t a_length, const char *b, size_t b_length)
-{
-    size_t rows[WORD][WORD];
-    for (size_t i = 0; i <= a_length; i++) rows[i][0] = i;
-    for (size_t k = 0; k <= b_length; k++) rows[0][k] = k;
-    for (size_t i = 1; i <= a_length; i++) {
-        for (size_t k = 1; k <= b_length; k++) {
-            const size_t replaced = rows[i - 1][k - 1] + (a[i - 1] != b[k - 1]);
-            rows[i][k] = least(replaced, 1 + least(rows[i - 1][k], rows[i][k - 1]));
-            if (i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1])
-                rows[i][k] = least(rows[i][k], rows[i - 2][k - 2] + 1);
-        }
-    }
-    return rows[a_length][b_length];
-}
-
-const char *cli_nearest(const char *word, const char *const *candidates, size_t count)
-{
-    const char *best = NULL;
-    const size_t length = strlen(word);
-    size_t best_distance = SIZE_MAX;
-    if (length < 2 || length >= WORD) return NULL;
-    for (size_t i = 0; i < count; i++) {
-        const size_t other = strlen(candidates[i]);
-        if (other >= WORD) continue;
-        size_t distance = edit_distance(word, length, candidates[i], other);
-        if (strncmp(word, candidates[i], length) == 0) distance = least(distance, 1);
-        /* One slip in three letters; more is another word. */
-        if (distance > least(3, 1 + (length > other ? length : other) / 4)) continue;
-        if (distance >= best_distance) continue;
-        best = candidates[i];
-        best_distance = distance;
-    }
-    return best;
 }

@@ -27,12 +27,17 @@ static lister names_of(cli_kind kind)
 {
     if (kind == CLI_ISA) return isa_at;
     if (kind == CLI_SCHEME) return scheme_at;
+    if (kind == CLI_PAIRS) return cli_setting_at;
     return kind == CLI_COMMAND ? command_at : NULL;
 }
 
-static void print_names(cli_kind kind)
+static lister values_of(const cli_option *option)
 {
-    const lister names = names_of(kind);
+    return option->value != NULL ? option->value : names_of(option->kind);
+}
+
+static void print_names(lister names)
+{
     for (size_t i = 0; names != NULL && names(i) != NULL; i++)
         printf("%s%s", i > 0 ? " " : "", names(i));
 }
@@ -150,7 +155,7 @@ static void bash_argument(const cli_command *command, const cli_option *option)
         printf("COMPREPLY=($(compgen -f -- \"$cur\"))");
     } else {
         printf("COMPREPLY=($(compgen -W \"");
-        print_names(option->kind);
+        print_names(values_of(option));
         printf("\" -- \"$cur\"))");
     }
     printf("; return ;;\n");
@@ -163,7 +168,7 @@ static void bash_command(const cli_command *command)
     printf("        esac\n        words=\"");
     each_option(command, bash_word);
     if (names_of(command->operand.kind) != NULL) putchar(' ');
-    print_names(command->operand.kind);
+    print_names(names_of(command->operand.kind));
     printf("\"\n");
     if (takes_file(command->operand.kind) && command->operand.name != NULL)
         printf("        [[ $cur == -* ]] || { COMPREPLY=($(compgen -f -- \"$cur\")); return; }\n");
@@ -177,7 +182,7 @@ static void print_bash(void)
            "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]} words=\n"
            "    if ((COMP_CWORD == 1)); then\n"
            "        words=\"");
-    print_names(CLI_COMMAND);
+    print_names(command_at);
     for (const cli_option *o = cli_program_options; o->name != NULL; o++) bash_word(NULL, o);
     printf("\"\n"
            "    else\n"
@@ -202,13 +207,13 @@ static void zsh_text(const char *text)
     }
 }
 
-static void zsh_action(const char *name, cli_kind kind)
+static void zsh_action(const char *name, cli_kind kind, lister names)
 {
     printf(":%s:", name);
     if (takes_file(kind)) printf("_files");
-    if (names_of(kind) == NULL) return;
+    if (names == NULL) return;
     putchar('(');
-    print_names(kind);
+    print_names(names);
     putchar(')');
 }
 
@@ -224,7 +229,7 @@ static void zsh_option(const cli_command *command, const cli_option *option)
     putchar('[');
     zsh_text(option->help);
     putchar(']');
-    if (option->argument != NULL) zsh_action(option->argument, option->kind);
+    if (option->argument != NULL) zsh_action(option->argument, option->kind, values_of(option));
     putchar('\'');
 }
 
@@ -234,7 +239,7 @@ static void zsh_command(const cli_command *command)
     each_option(command, zsh_option);
     if (command->operand.name != NULL) {
         printf(" \\\n            '1");
-        zsh_action(command->operand.name, command->operand.kind);
+        zsh_action(command->operand.name, command->operand.kind, names_of(command->operand.kind));
         putchar('\'');
     }
     printf(" ;;\n");
@@ -290,9 +295,9 @@ static void fish_option(const cli_command *command, const cli_option *option)
     printf(" -l %s", option->name);
     if (option->argument != NULL) {
         printf(takes_file(option->kind) ? " -r -F" : " -x");
-        if (names_of(option->kind) != NULL) {
+        if (values_of(option) != NULL) {
             printf(" -a '");
-            print_names(option->kind);
+            print_names(values_of(option));
             putchar('\'');
         }
     }
@@ -309,7 +314,7 @@ static void fish_operand(const cli_command *command)
         printf(" -F");
     } else {
         printf(" -a '");
-        print_names(command->operand.kind);
+        print_names(names_of(command->operand.kind));
         putchar('\'');
     }
     putchar('\n');

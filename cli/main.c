@@ -48,7 +48,7 @@ static int unknown_command(const char *word)
         names[count] = cli_commands[count]->name;
         count++;
     }
-    const char *near = cli_nearest(word, names, count);
+    const char *near = locus_nearest(word, names, count);
     text_quote(quoted, sizeof quoted, word);
     if (near != NULL)
         return cli_complain(NULL, CLI_USAGE, "unknown command \"%s\"; did you mean \"%s\"?", quoted,
@@ -118,7 +118,7 @@ static int unknown_program_option(const char *word)
     size_t count = 0;
     for (const cli_option *o = cli_program_options; o->name != NULL && count < 8; o++)
         names[count++] = o->name;
-    const char *near = cli_nearest(word + strspn(word, "-"), names, count);
+    const char *near = locus_nearest(word + strspn(word, "-"), names, count);
     text_quote(quoted, sizeof quoted, word);
     if (near != NULL)
         return cli_complain(NULL, CLI_USAGE, "unknown option \"%s\"; did you mean \"--%s\"?",

@@ -54,7 +54,7 @@ static int unknown_option(parser *p, const char *name, size_t length)
         candidates[count++] = o->name;
     for (const cli_option *o = cli_common_options; o->name && count < CANDIDATES; o++)
         candidates[count++] = o->name;
-    const char *near = cli_nearest(word, candidates, count);
+    const char *near = locus_nearest(word, candidates, count);
     text_quote(quoted, sizeof quoted, p->argv[p->at]);
     if (near != NULL)
         return usage(p,
@@ -179,7 +179,9 @@ static int take_long(parser *p, const char *word)
     const char *name = word + 2;
     const char *equals = strchr(name, '=');
     const size_t length = equals != NULL ? (size_t)(equals - name) : strlen(name);
-    const cli_option *option = find_option(p->command, name, length, 0);
+    /* One letter means the same behind one dash and behind two. */
+    const cli_option *option = length == 1 ? find_option(p->command, NULL, 0, name[0])
+                                           : find_option(p->command, name, length, 0);
     if (option == NULL) return unknown_option(p, name, length);
     return take_option(p, option, equals != NULL ? equals + 1 : NULL);
 }

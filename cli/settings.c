@@ -29,3 +29,32 @@ int settings_read(settings *s, const char *command, const char *scheme, uint32_t
             return cli_complain(command, CLI_USAGE, "--option: %s", error.text);
     return CLI_DONE;
 }
+
+/* Has a scheme before number `scheme` an option of this name? */
+static int is_known(const char *name, size_t scheme)
+{
+    for (size_t i = 0; i < scheme; i++)
+        for (const locus_option_info *o = locus_scheme_at(i)->options; o->name != NULL; o++)
+            if (strcmp(o->name, name) == 0) return 1;
+    return 0;
+}
+
+const char *cli_setting_at(size_t index)
+{
+    static char text[64];
+    for (size_t i = 0; i < locus_scheme_count(); i++)
+        for (const locus_option_info *o = locus_scheme_at(i)->options; o->name != NULL; o++) {
+            if (is_known(o->name, i)) continue;
+            const locus_choice *choice = o->kind == LOCUS_OPTION_CHOICE ? o->choices : NULL;
+            if (choice == NULL && index-- == 0) {
+                snprintf(text, sizeof text, "%s=", o->name);
+                return text;
+            }
+            for (; choice != NULL && choice->name != NULL; choice++)
+                if (index-- == 0) {
+                    snprintf(text, sizeof text, "%s=%s", o->name, choice->name);
+                    return text;
+                }
+        }
+    return NULL;
+}

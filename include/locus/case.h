@@ -47,11 +47,12 @@ LOCUS_API const locus_tensor *locus_case_result(const locus_case *loaded, size_t
 /* How far result `index` is from the file's `want.` tensor of that name. */
 typedef struct locus_case_difference {
     uint32_t size;
-    int expected;     /* 1: the file holds a `want.` tensor for this result            */
-    double worst;     /* largest |got - want| / max(1, max |want|); NAN where one side
+    int expected;      /* 1: the file holds a `want.` tensor for this result            */
+    double worst;      /* largest |got - want| / max(1, max |want|); NAN where one side
                          alone is NaN, or infinities differ                            */
-    double tolerance; /* 5e-6 for out and lse, 2e-5 for gradients                      */
-    int passed;       /* worst <= tolerance                                            */
+    double tolerance;  /* 5e-6 for out and lse, 2e-5 for gradients                      */
+    int passed;        /* worst <= tolerance                                            */
+    uint64_t want_nan; /* elements of the `want.` tensor that are NaN                  */
 } locus_case_difference;
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_case_compare(const locus_case *loaded, size_t index,
                                                            locus_case_difference *difference,

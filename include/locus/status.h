@@ -46,6 +46,10 @@ typedef struct locus_error {
     char text[512];
 } locus_error;
 
+/* The one of `count` names that `word` is probably a misspelling of, or NULL: what messages about
+ * unknown words suggest. */
+LOCUS_API const char *locus_nearest(const char *word, const char *const *names, size_t count);
+
 /* Memory comes from here wherever a struct has an `allocator` field; NULL there
  * means malloc and free. `allocate` returns memory aligned to 64 bytes or NULL.
  * The allocator must outlive what was made with it. */

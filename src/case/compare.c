@@ -9,15 +9,17 @@
 /* Of golden files; the reasons stand in docs/formats.md. */
 static const double value_tolerance = 5e-6, gradient_tolerance = 2e-5;
 
-/* Largest |got - want| so far, NaN once the two were of different kinds, and the largest
- * finite |want|. */
+/* Largest |got - want| so far, NaN once the two were of different kinds, the largest finite
+ * |want|, and how many of those are NaN. */
 typedef struct comparison {
     double distance, size;
+    uint64_t nan;
 } comparison;
 
 static void compare_numbers(comparison *c, double got, double want)
 {
     if (isfinite(want) && fabs(want) > c->size) c->size = fabs(want);
+    c->nan += isnan(want) ? 1 : 0;
     if (got == want || (isnan(got) && isnan(want))) return; /* equal infinities too */
     const double distance = isfinite(got) && isfinite(want) ? fabs(got - want) : (double)NAN;
     if (isnan(distance) || distance > c->distance) /* nothing is above a NaN: it stays */
@@ -86,11 +88,12 @@ locus_status locus_case_compare(const locus_case *c, size_t index,
         .tolerance = r->slot < CASE_GRADS ? value_tolerance : gradient_tolerance,
     };
     if (d.expected) {
-        comparison result = {.distance = 0.0, .size = 1.0};
+        comparison result = {.distance = 0.0, .size = 1.0, .nan = 0};
         LOCUS_TRY(check_shape(c, r, number, error));
         LOCUS_TRY(compare_data(c, r, number, &result, error));
         d.worst = result.distance / result.size;
         d.passed = d.worst <= d.tolerance;
+        d.want_nan = result.nan;
     }
     *difference = d;
     return LOCUS_OK;

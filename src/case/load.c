@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <locus/layer.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "case/case.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/nearest.h"
 #include "core/size.h"
 #include "core/tensor.h"
 
@@ -87,16 +87,26 @@ static size_t slot_of(const char *name)
     return index < 0 ? CASE_ABSENT : CASE_GRADS + (size_t)index;
 }
 
+static const char *input_name(size_t index)
+{
+    return index == LOCUS_TENSOR_COUNT ? "dout" : locus_tensor_name(index);
+}
+
+static locus_status unknown_tensor(const char *name, locus_error *error)
+{
+    char escaped[96], suggestion[LOCUS_SUGGESTION];
+    return locus_fail(error, LOCUS_ERR_TENSOR, "tensor \"%s\" is unknown%s",
+                      locus_escape(escaped, sizeof escaped, name, strlen(name)),
+                      locus_suggest_from(suggestion, name, input_name));
+}
+
 static locus_status list_tensor(locus_case *c, size_t number, locus_error *error)
 {
     const locus_file_tensor *t = locus_file_tensor_at(c->file, number);
-    char name[96];
     const int is_want = strncmp(t->name, "want.", 5) == 0;
     const int is_dout = strcmp(t->name, "dout") == 0;
     const int index = locus_tensor_index(t->name);
-    if (!is_want && !is_dout && index < 0)
-        return locus_fail(error, LOCUS_ERR_TENSOR, "tensor \"%s\" is unknown",
-                          locus_escape(name, sizeof name, t->name, strlen(t->name)));
+    if (!is_want && !is_dout && index < 0) return unknown_tensor(t->name, error);
     if (t->rank == 0 || t->rank > LOCUS_MAX_RANK)
         return refuse_tensor(t, t->rank == 0 ? "no axes" : "more than 4 axes", "1 to 4 axes",
                              error);
@@ -127,20 +137,11 @@ static locus_status list_tensors(locus_case *c, locus_error *error)
 
 /* ---- the call ---- */
 
-/* Everything that a run would refuse is refused here, before any data is read. */
+/* What a run would refuse is refused here, before any data is read. Asking for the rules of no
+ * distance at all checks a call and makes nothing. */
 static locus_status check_call(const locus_case *c, locus_error *error)
 {
-    locus_config config = c->config;
-    config.threads = 1;
-    config.allocator = c->allocator;
-    locus_plan *plan = NULL;
-    locus_layer *layer = NULL;
-    const locus_status status = c->level == LOCUS_LAYER
-                                    ? locus_layer_new(&layer, &config, &c->inputs, error)
-                                    : locus_plan_new(&plan, &config, &c->inputs, error);
-    locus_layer_free(layer);
-    locus_plan_free(plan);
-    return status;
+    return locus_call_rows(c->level, &c->config, &c->inputs, 0, 0, NULL, NULL, error);
 }
 
 /* A result can be larger than any tensor of the file: a zero-size axis may be summed away. */

@@ -6,6 +6,7 @@
 
 #include "case/case.h"
 #include "core/error.h"
+#include "core/nearest.h"
 #include "core/number.h"
 #include "core/tensor.h"
 
@@ -117,17 +118,30 @@ static int is_option(const locus_case *c, const char *name)
     return 0;
 }
 
+static locus_status unknown_key(const locus_case *c, const char *name, locus_error *error)
+{
+    char text[96], suggestion[LOCUS_SUGGESTION];
+    const char *names[64];
+    size_t count = 0;
+    for (; count < sizeof common_keys / sizeof *common_keys; count++)
+        names[count] = common_keys[count].name;
+    const locus_option_info *o = locus_scheme_find(c->config.scheme)->options;
+    for (; o->name != NULL && count < sizeof names / sizeof *names; o++)
+        if ((o->levels & c->level) != 0) names[count++] = o->name;
+    return locus_fail(error, LOCUS_ERR_OPTION,
+                      "metadata key \"%s\" is not known to scheme %s (%s)%s",
+                      locus_escape(text, sizeof text, name, strlen(name)), c->config.scheme,
+                      level_text(c->level), locus_suggest(suggestion, name, names, count));
+}
+
 static locus_status read_key(locus_case *c, const char *name, const char *value, locus_error *error)
 {
-    char text[96];
     const common_key *key = find_common(name);
     if (key != NULL) return read_common(c, key, value, error);
     if (is_option(c, name))
         return locus_options_set(&c->config.options, c->config.scheme, c->level, name, value,
                                  error);
-    return locus_fail(error, LOCUS_ERR_OPTION, "metadata key \"%s\" is not known to scheme %s (%s)",
-                      locus_escape(text, sizeof text, name, strlen(name)), c->config.scheme,
-                      level_text(c->level));
+    return unknown_key(c, name, error);
 }
 
 /* ---- the three keys that decide what the others mean ---- */
@@ -141,10 +155,16 @@ static locus_status need_key(const locus_case *c, const char *name, const char *
     return LOCUS_OK;
 }
 
+static const char *scheme_name(size_t index)
+{
+    const locus_scheme_info *info = locus_scheme_at(index);
+    return info != NULL ? info->name : NULL;
+}
+
 static locus_status read_head(locus_case *c, locus_error *error)
 {
     const char *format, *kind, *scheme;
-    char text[96];
+    char text[96], suggestion[LOCUS_SUGGESTION];
     LOCUS_TRY(need_key(c, "format", &format, error));
     if (strcmp(format, "locus.case/1") != 0)
         return locus_fail(error, LOCUS_ERR_FORMAT,
@@ -159,8 +179,9 @@ static locus_status read_head(locus_case *c, locus_error *error)
     LOCUS_TRY(need_key(c, "scheme", &scheme, error));
     const locus_scheme_info *info = locus_scheme_find(scheme);
     if (info == NULL)
-        return locus_fail(error, LOCUS_ERR_SCHEME, "metadata key scheme: \"%s\" is unknown",
-                          locus_escape(text, sizeof text, scheme, strlen(scheme)));
+        return locus_fail(error, LOCUS_ERR_SCHEME, "metadata key scheme: \"%s\" is unknown%s",
+                          locus_escape(text, sizeof text, scheme, strlen(scheme)),
+                          locus_suggest_from(suggestion, scheme, scheme_name));
     return locus_config_init(&c->config, info->name);
 }
 

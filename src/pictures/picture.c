@@ -6,6 +6,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/nearest.h"
 #include "pictures/pictures.h"
 
 static const picture_kind *const kinds[] = {
@@ -166,15 +167,22 @@ static locus_status load(locus_picture *p)
     return LOCUS_OK;
 }
 
+static const char *scheme_name(size_t index)
+{
+    const locus_scheme_info *info = locus_scheme_at(index);
+    return info != NULL ? info->name : NULL;
+}
+
 static locus_status find_scheme(locus_picture *p)
 {
     const char *name = p->values->scheme;
-    char quoted[160];
+    char quoted[160], suggestion[LOCUS_SUGGESTION];
     if (p->values->path != NULL) return load(p);
     p->scheme = locus_scheme_find(name);
     if (p->scheme != NULL) return LOCUS_OK;
-    return locus_fail(p->error, LOCUS_ERR_SCHEME, "unknown scheme \"%s\"",
-                      locus_escape(quoted, sizeof quoted, name, strlen(name)));
+    return locus_fail(p->error, LOCUS_ERR_SCHEME, "unknown scheme \"%s\"%s",
+                      locus_escape(quoted, sizeof quoted, name, strlen(name)),
+                      locus_suggest_from(suggestion, name, scheme_name));
 }
 
 /* ---- the whole picture ---- */

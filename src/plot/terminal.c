@@ -32,17 +32,19 @@ void terminal_reset(terminal *t)
     if (!t->plain) plot_puts(t->text, "\033[0m");
 }
 
-/* Without colours there are no letters beyond ASCII either: the nearest one stands in. */
-static char ascii_of(const unsigned char *bytes, size_t count)
+/* Without colours there are no letters beyond ASCII either: the nearest ones stand in. */
+static const char *ascii_of(const unsigned char *bytes, size_t count)
 {
     static const struct {
-        const char *letter;
-        char ascii;
-    } near[] = {{"\u2212", '-'}, {"\u00b7", '.'}, {"\u2264", '<'}, {"\u2026", '.'}};
+        const char *letter, *ascii;
+    } near[] = {
+        {"\u2212", "-"}, {"\u2013", "-"}, {"\u2014", "-"}, {"\u00b7", "."},  {"\u2264", "<"},
+        {"\u2265", ">"}, {"\u00d7", "x"}, {"\u2026", "."}, {"\u03c0", "pi"},
+    };
     for (size_t i = 0; i < sizeof near / sizeof *near; i++)
         if (strlen(near[i].letter) == count && memcmp(near[i].letter, bytes, count) == 0)
             return near[i].ascii;
-    return '?';
+    return "?";
 }
 
 static void put_safe(terminal *t, const char *string, size_t limit)
@@ -51,7 +53,7 @@ static void put_safe(terminal *t, const char *string, size_t limit)
     size_t count;
     for (; limit > 0 && (count = plot_next(&string, bytes)) > 0; limit--) {
         if (t->plain && count > 1)
-            plot_char(t->text, ascii_of(bytes, count));
+            plot_puts(t->text, ascii_of(bytes, count));
         else
             plot_put(t->text, (const char *)bytes, count);
     }

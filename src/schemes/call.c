@@ -361,9 +361,7 @@ locus_status locus_call_resolve(locus_call *call, uint32_t level, const locus_co
 {
     LOCUS_TRY(check_config(config, error));
     const locus_scheme *scheme = locus_scheme_lookup(config->scheme);
-    if (scheme == NULL)
-        return locus_fail(error, LOCUS_ERR_SCHEME, "scheme \"%s\" is unknown",
-                          config->scheme != NULL ? config->scheme : "");
+    if (scheme == NULL) return locus_unknown_scheme(config->scheme, error);
     const locus_call fresh = {
         .scheme = scheme,
         .level = level,

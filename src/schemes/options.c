@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/nearest.h"
 #include "core/number.h"
 #include "schemes/scheme.h"
 
@@ -82,16 +83,25 @@ static locus_status refuse_value(const locus_option_info *info, const char *valu
                       info->minimum, info->maximum);
 }
 
+static locus_status unknown_option(const locus_scheme_info *scheme, uint32_t level,
+                                   const char *name, locus_error *error)
+{
+    const char *names[32];
+    char suggestion[LOCUS_SUGGESTION];
+    size_t count = 0;
+    for (const locus_option_info *o = scheme->options; o->name != NULL && count < 32; o++)
+        if ((o->levels & level) != 0) names[count++] = o->name;
+    return locus_fail(error, LOCUS_ERR_OPTION, "option \"%s\" is not known to scheme %s%s", name,
+                      scheme->name, locus_suggest(suggestion, name, names, count));
+}
+
 locus_status locus_options_set(locus_options *options, const char *scheme, uint32_t level,
                                const char *name, const char *value, locus_error *error)
 {
     const locus_scheme_info *info = locus_scheme_find(scheme);
-    if (info == NULL)
-        return locus_fail(error, LOCUS_ERR_SCHEME, "scheme \"%s\" is unknown", scheme);
+    if (info == NULL) return locus_unknown_scheme(scheme, error);
     const locus_option_info *option = find_option(info, level, name);
-    if (option == NULL)
-        return locus_fail(error, LOCUS_ERR_OPTION, "option \"%s\" is not known to scheme %s", name,
-                          info->name);
+    if (option == NULL) return unknown_option(info, level, name, error);
 
     double number = 0.0;
     const int parsed = option->kind == LOCUS_OPTION_INTEGER ? parse_integer(value, &number)

@@ -2,6 +2,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/error.h"
+#include "core/nearest.h"
 #include "core/tensor.h"
 #include "schemes/scheme.h"
 
@@ -22,6 +24,20 @@ const locus_scheme *locus_scheme_lookup(const char *name)
     for (size_t i = 0; name != NULL && i < SCHEME_COUNT; i++)
         if (strcmp(all[i]->info.name, name) == 0) return all[i];
     return NULL;
+}
+
+static const char *name_at(size_t index)
+{
+    return index < SCHEME_COUNT ? all[index]->info.name : NULL;
+}
+
+locus_status locus_unknown_scheme(const char *name, locus_error *error)
+{
+    char escaped[160], suggestion[LOCUS_SUGGESTION];
+    if (name == NULL) name = "";
+    return locus_fail(error, LOCUS_ERR_SCHEME, "scheme \"%s\" is unknown%s",
+                      locus_escape(escaped, sizeof escaped, name, strlen(name)),
+                      locus_suggest_from(suggestion, name, name_at));
 }
 
 size_t locus_scheme_count(void) { return SCHEME_COUNT; }

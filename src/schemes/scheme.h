@@ -92,6 +92,9 @@ typedef struct locus_scheme {
 
 const locus_scheme *locus_scheme_lookup(const char *name);
 
+/* LOCUS_ERR_SCHEME, with what `name` (NULL is allowed) may have meant. */
+locus_status locus_unknown_scheme(const char *name, locus_error *error);
+
 /* The tensor at an offset of locus_tensors; NULL for LOCUS_NO_TENSOR and for a
  * tensor that is absent. */
 const locus_tensor *locus_tensor_slot(const locus_tensors *tensors, size_t offset);

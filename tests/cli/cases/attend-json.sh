@@ -13,9 +13,13 @@ import json
 a, b, c = (json.load(open(n + ".json")) for n in ("checked", "written", "oracle"))
 for report in (a, b, c):
     assert list(report) == ["case", "output", "level", "scheme", "isa", "path", "threads",
-                            "passed", "results"], list(report)
+                            "passed", "settings", "given", "results"], list(report)
+    assert report["settings"]["form"] == "log" and "note" not in report["settings"]
+    for t in report["given"]:
+        assert list(t) == ["name", "shape", "bytes"] and not t["name"].startswith("want.")
     for r in report["results"]:
-        assert list(r) == ["name", "shape", "min", "max", "nan", "worst", "tolerance", "passed"]
+        assert list(r) == ["name", "shape", "bytes", "min", "max", "nan", "want_nan", "worst",
+                           "tolerance", "passed"]
 assert a["passed"] is True and a["threads"] == 2 and a["output"] is None
 assert all(r["passed"] is True and r["worst"] <= r["tolerance"] for r in a["results"])
 assert b["passed"] is None and b["isa"] == "generic" and b["output"] == "out.safetensors"

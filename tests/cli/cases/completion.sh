@@ -17,5 +17,11 @@ ask locus attend case.safetensors --isa gen
 ask locus attend case.safetensors -o ca
 ask locus schemes ro
 ask locus help in
+ask locus plot al
+ask locus plot t5 --what di
+ask locus plot t5 --theme ''
+ask locus plot rope --option pa
+ask locus explain --scheme de
+ask locus bench --direction b
 END
 bash ask

@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 . "$SUPPORT/lib.sh"
 try attend
-try attend case
 try attend case -o
 try attend case --output=
 try attend case --check=yes
