@@ -157,8 +157,8 @@ typedef struct bench_values {
     const char *schemes, *n, *d, *direction, *isas, *threads, *svg;
     uint32_t heads, batch, rounds;
     double dropout;
-    int causal, padded, peaked, decode, prepared, by_tokens, linear, full, no_baseline, json,
-        markdown;
+    int causal, padded, peaked, decode, prepared, by_tokens, linear, operators, full, no_baseline,
+        json, markdown;
 } bench_values;
 
 /* CLI_DONE, or the exit code after a complaint. */
@@ -198,6 +198,13 @@ const char *bench_direction_name(bench_direction direction);
 /* Lines behind those of attention: tokens x inputs x outputs x directions x ... */
 size_t bench_linear_rows(const bench_request *request);
 LOCUS_MUST_CHECK locus_status bench_build_linear(bench *b);
+
+/* ---- bench_operators.c ---- */
+
+/* Measures and prints; an exit code. */
+int bench_operators(const bench_request *request, const bench_values *values);
+
+/* ---- bench_linear.c, extents ---- */
 
 /* What a line was measured on. */
 typedef struct bench_extents {

@@ -206,15 +206,16 @@ static void set_views(bench_request *r, const bench_values *v)
     if (v->decode) r->directions[BENCH_BACKWARD] = r->directions[BENCH_TOGETHER] = 0;
 }
 
-/* --n and --d are rows and widths where linear maps are asked for. */
+/* --n and --d are rows and widths where linear maps or operators are asked for. */
 static int read_sizes(bench_request *r, const bench_values *v)
 {
-    uint32_t *n = v->linear ? r->tokens : r->n, *d = v->linear ? r->widths : r->d;
-    size_t *n_count = v->linear ? &r->token_count : &r->n_count;
-    size_t *d_count = v->linear ? &r->width_count : &r->d_count;
+    const int rows = v->linear || v->operators;
+    uint32_t *n = rows ? r->tokens : r->n, *d = rows ? r->widths : r->d;
+    size_t *n_count = rows ? &r->token_count : &r->n_count;
+    size_t *d_count = rows ? &r->width_count : &r->d_count;
     int code = v->n != NULL ? read_numbers("length", v->n, MOST_N, n, n_count) : CLI_DONE;
     if (code == CLI_DONE && v->d != NULL)
-        code = read_numbers("dim", v->d, v->linear ? MOST_WIDTH : MOST_D, d, d_count);
+        code = read_numbers("dim", v->d, rows ? MOST_WIDTH : MOST_D, d, d_count);
     if (code == CLI_DONE && v->threads != NULL)
         code = read_numbers("threads", v->threads, MOST_THREADS, r->threads, &r->thread_count);
     return code;
@@ -228,6 +229,12 @@ static int refuse_pairs(const bench_request *r, const bench_values *v)
         return cli_complain("bench", CLI_USAGE,
                             "--linear measures no attention: it goes without --scheme, --decode, "
                             "--causal, --padded, --dropout, --peaked, --heads and --batch");
+    if (v->operators && (v->schemes != NULL || v->linear || v->decode || variants || v->full ||
+                         v->markdown || v->svg != NULL || v->direction != NULL))
+        return cli_complain(
+            "bench", CLI_USAGE,
+            "--operators goes with --length, --dim, --isa, --threads, --rounds and --json "
+            "only");
     if (v->dropout >= 1)
         return cli_complain("bench", CLI_USAGE, "--dropout: expected a number below 1, got %g",
                             v->dropout);

@@ -41,6 +41,7 @@ static int bench_command(int argc, char **argv)
     memset(&b, 0, sizeof b);
     exit_code = bench_read_request(&b.request, &values);
     if (exit_code != CLI_DONE) return exit_code;
+    if (values.operators) return bench_operators(&b.request, &values);
     b.best_isa = locus_isa_pick(NULL);
     locus_status status = bench_build(&b, &error);
     if (status == LOCUS_OK) status = bench_run(&b, &error);
@@ -57,6 +58,7 @@ static const cli_example bench_examples[] = {
     {"locus bench --scheme none,t5 --threads 1,2", "what a second thread gives"},
     {"locus bench --decode", "one query over 16,384 keys, against reading them and the tables"},
     {"locus bench --linear", "the linear maps of a layer and their gradients, against sgemm"},
+    {"locus bench --operators", "norms, activations, softmax and the like, against plain loops"},
     {"locus bench --full --markdown --svg bench.svg", "everything, for a document; takes long"},
     {NULL, NULL},
 };
@@ -134,6 +136,10 @@ static const cli_option bench_options[] = {
      .help = "linear maps instead: n rows (128,512) from d to d channels (384,768,1024,3072)",
      .kind = CLI_FLAG,
      FIELD(linear)},
+    {.name = "operators",
+     .help = "norms, activations, softmax and the like instead, against plain loops",
+     .kind = CLI_FLAG,
+     FIELD(operators)},
     {.name = "full",
      .help = "n 64 to 8192, d 64 and 128, every instruction set, 1 and 2 threads, linear maps",
      .kind = CLI_FLAG,

@@ -13,6 +13,8 @@ echo "exit $?"
 echo "exit $?"
 "$LOCUS" bench --linear --n 5,140 --d 7,70 --isa generic --no-baseline --rounds 1 --json >linear.json
 echo "exit $?"
+"$LOCUS" bench --operators --length 5,70 --dim 9 --isa generic --threads 1,2 --rounds 1 --json >operators.json
+echo "exit $?"
 python3 - <<'END'
 import json
 every, some, decode, threads = (json.load(open(n + ".json")) for n in ("all", "some", "decode", "threads"))
@@ -51,4 +53,10 @@ for row in linear:
     assert row["scheme"] == "linear" and row["n"] in (5, 140) and row["d"] in (7, 70) and row["outputs"] in (7, 70)
     assert row["useful_gflops"] > 0 and row["time_over_plain"] is None and 0 <= row["max_err"] < 5e-6
 print(sorted({r["direction"] for r in linear}))
+operators = json.load(open("operators.json"))
+for row in operators:
+    assert list(row) == ["operator", "n", "d", "isa", "threads", "us", "gbytes_per_s", "plain_over_ours", "max_difference"]
+    assert row["us"] > 0 and row["gbytes_per_s"] > 0 and row["plain_over_ours"] > 0 and 0 <= row["max_difference"] < 2e-5
+assert len(operators) == 2 * 2 * len({r["operator"] for r in operators}) # rows, threads
+print(sorted({r["operator"] for r in operators}))
 END

@@ -18,6 +18,7 @@ try bench --decode --direction backward
 try bench --decode --scheme none+dense
 try bench --json --markdown
 try bench --linear --scheme t5
+try bench --operators --linear
 try bench --linear --dropout 0.1
 try bench --dropout 1
 try bench --dropout 0
