@@ -182,6 +182,8 @@ static PyMethodDef methods[] = {
      "render(figure, format, theme, width, prefix) -> str"},
     {"rules", FAST(native_rules), METH_FASTCALL,
      "rules(config, shapes) -> scale, offset, rows and rotations of an attend call"},
+    {"sinusoids", native_sinusoids, METH_VARARGS,
+     "sinusoids(table, width, first, count) -> rows of doubles"},
     {"schemes", native_schemes, METH_NOARGS, "the declarations of all schemes"},
     {"common_tensors", native_common_tensors, METH_NOARGS, "tensors that every scheme takes"},
     {"cpu_info", cpu_info, METH_NOARGS, "instruction sets and threads"},

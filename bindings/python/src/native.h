@@ -131,6 +131,7 @@ PyObject *native_backward(PyObject *module, PyObject *const *args, Py_ssize_t co
 PyObject *native_layer_forward(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_layer_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_rules(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_sinusoids(PyObject *module, PyObject *arguments);
 PyObject *native_schemes(PyObject *module, PyObject *unused);
 PyObject *native_common_tensors(PyObject *module, PyObject *unused);
 

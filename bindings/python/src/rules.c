@@ -140,3 +140,29 @@ PyObject *native_rules(PyObject *module, PyObject *const *args, Py_ssize_t count
     native_plan_drop(plan);
     return result;
 }
+
+/* ---- sinusoids ---- */
+
+PyObject *native_sinusoids(PyObject *module, PyObject *arguments)
+{
+    (void)module;
+    static const char *const names[] = {
+        [LOCUS_TABLE_PAPER] = "paper", [LOCUS_TABLE_T2T] = "t2t", [LOCUS_TABLE_HALF] = "half"};
+    const char *name = NULL;
+    long long width = 0, first = 0, count = 0;
+    if (!PyArg_ParseTuple(arguments, "sLLL", &name, &width, &first, &count)) return NULL;
+    int64_t table = 0;
+    while (table <= LOCUS_TABLE_HALF && strcmp(names[table], name) != 0) table++;
+    if (table > LOCUS_TABLE_HALF || width < 1 || width > 1 << 20 || count < 0 || count > 1 << 22) {
+        native_refuse(LOCUS_ERR_OPTION,
+                      "sinusoids: found table %s, width %lld, %lld rows, expected paper, t2t or "
+                      "half, 1..1048576, 0..4194304",
+                      name, width, count);
+        return NULL;
+    }
+    void *data = NULL;
+    PyObject *rows = new_numbers((size_t)(width * count), &data);
+    for (long long i = 0; rows != NULL && i < count; i++)
+        locus_sinusoid(table, width, first + i, (double *)data + i * width);
+    return rows;
+}
