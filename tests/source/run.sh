@@ -13,9 +13,12 @@ planted() { # FILE TEXT: a small tree with one extra line in one file
         printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <locus/status.h>\n#include "core/size.h"\n' \
             >"$SCRATCH/tree/src/$folder/file.c"
     done
-    mkdir -p "$SCRATCH/tree/cli" "$SCRATCH/tree/include/locus"
+    mkdir -p "$SCRATCH/tree/cli" "$SCRATCH/tree/bench" "$SCRATCH/tree/include/locus"
     printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <locus/locus.h>\n#include "cli.h"\n' \
         >"$SCRATCH/tree/cli/file.c"
+    printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <locus/locus.h>\n' >"$SCRATCH/tree/bench/file.h"
+    printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include "bench/file.h"\n#include "nn/linear.h"\n' \
+        >"$SCRATCH/tree/bench/file.c"
     printf '# SPDX-License-Identifier: Apache-2.0\n' >"$SCRATCH/tree/CMakeLists.txt"
     [ -z "$1" ] || printf "$2" >>"$SCRATCH/tree/$1"
 }
@@ -43,6 +46,11 @@ upward src/io/file.c '<omp.h>'
 upward src/schemes/file.c '<immintrin.h>'
 upward src/core/file.c '"size.h"'
 upward cli/file.c '"core/size.h"'
+upward cli/file.c '"nn/linear.h"'
+upward bench/file.h '"nn/linear.h"'
+upward bench/file.h '"core/size.h"'
+upward bench/file.c '"attention/plan.h"'
+upward bench/file.c '"schemes/scheme.h"'
 upward cli/file.c '"../src/core/size.h"'
 mkdir -p "$SCRATCH/tree/src/stray" && cp "$SCRATCH/tree/src/core/file.c" "$SCRATCH/tree/src/stray/"
 refuse "an unknown layer must be caught" tools/check-layers "$SCRATCH/tree"
