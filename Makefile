@@ -66,7 +66,8 @@ format: ## clang-format 14 over all C sources, in place
 check-format: ## say which sources clang-format would change
 	@tools/format.sh --check
 
-install: all ## PREFIX=/usr/local, DESTDIR= honoured
+install: configure ## the library and the program, nothing else built; PREFIX=/usr/local, DESTDIR= honoured
+	@$(CMAKE) --build $(BUILD) -j $(JOBS) --target locus-product
 	@DESTDIR="$(DESTDIR)" $(CMAKE) --install $(BUILD)
 
 uninstall: ## remove what the last install wrote

@@ -1,6 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Headers, both libraries, the program, pkg-config and CMake packages; and the way back.
 
+# What is installed, and nothing else: `make install` builds this.
+add_custom_target(locus-product DEPENDS locus locus-static)
+if(TARGET locus-cli)
+  add_dependencies(locus-product locus-cli locus-generated)
+endif()
+
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/locus)
 

@@ -24,8 +24,9 @@ printf '%s 12 ok\n' "$version" >"$SCRATCH/want"
 
 # A build folder of its own, whose results are those of the build under test.
 begin install/install
-check "make install" make install BUILD="$SCRATCH/build" DESTDIR="$stage" PREFIX=/opt/locus \
-    CMAKE_FLAGS=-DLOCUS_TESTS=OFF
+check "make install" make install BUILD="$SCRATCH/build" DESTDIR="$stage" PREFIX=/opt/locus
+find "$SCRATCH/build/tests" "$SCRATCH/build/examples" -type f -perm -u+x 2>/dev/null | grep . >"$SCRATCH/built"
+check "no test and no example is built for it" empty "$SCRATCH/built"
 libdir=$(dirname "$(find "$stage" -name 'liblocus.so' | head -n 1)")
 for file in liblocus.so liblocus.so.0 "liblocus.so.$version" liblocus.a pkgconfig/locus.pc \
     cmake/locus/locus-config.cmake; do
@@ -72,18 +73,33 @@ mkdir -p "$SCRATCH/project"
 cat >"$SCRATCH/project/CMakeLists.txt" <<'CMAKE'
 cmake_minimum_required(VERSION 3.20)
 project(use C)
-find_package(locus 0.1 REQUIRED CONFIG)
+find_package(locus @VERSION@ REQUIRED CONFIG)
 add_executable(shared ../use.c)
 target_link_libraries(shared PRIVATE locus::locus)
 add_executable(static ../use.c)
 target_link_libraries(static PRIVATE locus::static)
 CMAKE
+sed -i "s/@VERSION@/$version/" "$SCRATCH/project/CMakeLists.txt"
 check "configures" cmake -S "$SCRATCH/project" -B "$SCRATCH/project/build" "-DCMAKE_PREFIX_PATH=$home"
 check "compiles" cmake --build "$SCRATCH/project/build"
 for program in shared static; do
     "$SCRATCH/project/build/$program" >"$SCRATCH/got" 2>&1
     check "runs, $program" diff "$SCRATCH/want" "$SCRATCH/got"
 done
+
+# The project of README.md, word for word.
+begin install/readme
+block() { # LANGUAGE: the first block of that language
+    awk -v begin="\`\`\`$1" '$0 == begin { inside = 1; next } inside && /^```/ { exit } inside' README.md
+}
+mkdir -p "$SCRATCH/readme"
+block cmake >"$SCRATCH/readme/CMakeLists.txt"
+block c >"$SCRATCH/readme/program.c"
+check "README.md shows find_package" grep -q 'find_package(locus' "$SCRATCH/readme/CMakeLists.txt"
+check "configures" cmake -S "$SCRATCH/readme" -B "$SCRATCH/readme/build" "-DCMAKE_PREFIX_PATH=$home"
+check "compiles" cmake --build "$SCRATCH/readme/build"
+"$SCRATCH/readme/build/program" >"$SCRATCH/got" 2>&1
+check "runs" grep -q '^token 3: ' "$SCRATCH/got"
 
 begin install/uninstall
 check "make uninstall" make uninstall BUILD="$SCRATCH/build" DESTDIR="$stage"
