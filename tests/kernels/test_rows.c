@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums, scales and gains of rows; rows that hold NaN or infinity. */
+
+#include <math.h>
+#include <string.h>
+
+#include "kernels/operands.h"
+
+static void test_bad_rows(const locus_kernels *k)
+{
+    static const float strange[] = {NAN, INFINITY, -INFINITY};
+    if (!check_begin("kernels/%s/bad_rows", k->isa)) return;
+    for (int64_t width = 1; width <= 70; width++)
+        for (int64_t at = 0; at < width; at++) {
+            uint8_t bad[3];
+            memcpy(C, before, sizeof C);
+            C[2 * width + at] = strange[at % 3];
+            CHECK(k->bad_rows(bad, C, width, 2, width) == 0, "finite rows");
+            CHECK(k->bad_rows(bad, C, width, 3, width) == 1, "a bad row");
+            CHECK(bad[0] == 0 && bad[1] == 0 && bad[2] == 1, "width %d at %d", (int)width, (int)at);
+        }
+}
+
+static void test_rows(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/rows", k->isa)) return;
+    for (int64_t n = 0; n <= 70; n++) {
+        memcpy(C, before, sizeof C);
+        k->add(C, A, n);
+        k->scale(C + 100, C + 100, 0.5f, n);
+        float biased[80], bias[80];
+        for (int c = 0; c < 80; c++) {
+            biased[c] = c % 5 == 0 ? NAN : A[c];
+            bias[c] = c % 3 == 0 ? -INFINITY : B[c];
+        }
+        k->add_bias(biased, bias, n);
+        for (int c = 0; c < n; c++)
+            CHECK(c % 3 == 0   ? biased[c] == -INFINITY
+                  : c % 5 == 0 ? isnan(biased[c])
+                               : biased[c] == A[c] + B[c],
+                  "add_bias of %d at %d", (int)n, c);
+        for (int64_t c = 0; c < 80; c++) {
+            CHECK(C[c] == (c < n ? before[c] + A[c] : before[c]), "add of %d at %d", (int)n,
+                  (int)c);
+            CHECK(C[100 + c] == (c < n ? before[100 + c] * 0.5f : before[100 + c]),
+                  "scale of %d at %d", (int)n, (int)c);
+        }
+    }
+}
+
+static void test_scale_rows(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/scale_rows", k->isa)) return;
+    enum { COUNT = 3, TO = 80, FROM = 90 };
+    for (int width = 0; width <= 70; width++)
+        for (int way = 0; way < 4; way++) {
+            const int resume = way & 1;
+            const float *shift = way & 2 ? B : NULL;
+            float expected[COUNT * TO];
+            memcpy(C, before, sizeof C);
+            memcpy(expected, before, sizeof expected);
+            for (int r = 0; r < COUNT; r++)
+                for (int c = 0; c < width; c++) {
+                    float *at = &expected[r * TO + c], x = A[r * FROM + c];
+                    x = (shift != NULL ? x + shift[c] : x) * 0.25f;
+                    *at = (resume ? *at : 0.0f) + x;
+                }
+            k->scale_rows(C, TO, A, FROM, shift, 0.25f, COUNT, width, resume);
+            CHECK(memcmp(C, expected, sizeof expected) == 0, "way %d of width %d", way, width);
+        }
+    float zero = -0.0f;
+    k->scale_rows(&zero, 1, &zero, 1, NULL, 1.0f, 1, 1, 0);
+    CHECK(!signbit(zero), "-0 stays");
+}
+
+static void test_fade(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/fade", k->isa)) return;
+    for (int n = 0; n <= 70; n++)
+        for (int resume = 0; resume < 2; resume++) {
+            memcpy(C, before, sizeof C);
+            k->fade(C, A, B, n, resume);
+            for (int c = 0; c < 80; c++) {
+                const float start = resume ? before[c] : 0.0f;
+                const float expected = c < n ? fmaf(A[c], B[c], start) : before[c];
+                CHECK(fabsf(C[c] - expected) <= 1e-6f, "fade of %d at %d", n, c);
+            }
+        }
+}
+
+int main(int argc, char **argv)
+{
+    static const kernel_test tests[] = {test_bad_rows, test_rows, test_scale_rows, test_fade, NULL};
+    return test_kernels(argc, argv, "kernels/rows", tests);
+}
