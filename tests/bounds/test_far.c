@@ -5,7 +5,6 @@
 
 #include <inttypes.h>
 #include <locus/runtime.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -20,19 +19,6 @@ static const char *turn_isa(void)
     size_t count = 0;
     while (locus_isa_name(count) != NULL && locus_isa_available(locus_isa_name(count))) count++;
     return locus_isa_name(turn++ % count);
-}
-
-/* Biases that grow with the distance are kept near 100, where a float still has five digits
- * behind the point. */
-static void calm(test_problem *p)
-{
-    const double reach = (double)(p->spec.Tq > p->spec.Tk ? p->spec.Tq : p->spec.Tk);
-    const locus_tensor *factors[] = {&p->in[0].slopes, &p->in[0].a};
-    for (size_t i = 0; i < 2; i++)
-        for (int64_t h = 0; h < locus_tensor_elements(factors[i]); h++)
-            test_set_value(factors[i], h,
-                           test_value(factors[i], h) * fmin(1, 99 / pow(reach, 1.4)));
-    test_problem_sync(p);
 }
 
 static void judge(const test_variant *v, const char *what, test_spec shape, test_manner manner)
@@ -53,7 +39,8 @@ static void judge(const test_variant *v, const char *what, test_spec shape, test
         return;
     test_problem *p = test_problem_new(&shape);
     p->config.isa = isa;
-    calm(p);
+    p->config.threads = shape.Dv == 0 ? 1 : 2;
+    test_calm(p);
     test_judge(p, &manner);
     test_problem_free(p);
 }
@@ -127,13 +114,18 @@ static void test_dropout(void)
         judge(&dropped, "words", shapes[i], (test_manner){0});
 }
 
-/* Partial buffers of 17 MB: one at a time. 262,145 keys: the 64 splits are longer than 4,096. */
+/* Partial buffers of 17 MB, LOCUS_PARTIAL_BYTES for all: one at a time. Splits whose partial results
+ * are more than LITTLE floats are joined by all threads. 262,145 keys: the 64 splits are longer than 4,096. */
 static void test_large(void)
 {
     static const test_variant plain = {"none", "none", NULL, NULL, NULL};
     if (check_sample()) return;
     judge(&plain, "one-slot", (test_spec){.B = 1, .H = 2, .Hk = 1, .Tq = 2, .Tk = 33000, .D = 64},
           (test_manner){0});
+    for (int64_t width = 62; width <= 63; width++) /* two threads, 2^16 floats and more */
+        judge(&plain, "joined",
+              (test_spec){.B = 4, .H = 16, .Tq = 8, .Tk = 4097, .D = 2, .Dv = width},
+              (test_manner){.forward_only = 1, .trust_oracle = 1});
     judge(&plain, "most-key-splits", (test_spec){.B = 1, .H = 1, .Tq = 1, .Tk = 262600, .D = 2},
           (test_manner){.forward_only = 1});
 }

@@ -159,6 +159,7 @@ static void test_odd_numbers(void)
                                       "-16",  "16e0",  "1_6", "true", "null",  "[16]", "16.",
                                       ".16",  "16u",   "",    "1 6",  "16E+0", "00",   "{}"};
     static const char *const large[] = {"18446744073709551616", "100000000000000000000", "1e400"};
+    /* LOCUS_FILE_MAX_DIM is 2^48 - 1 */
     static const char *const wide[] = {"281474976710656", "9007199254740993", "9223372036854775808",
                                        "18446744073709551615"};
     test_numbers(32, odd, COUNT_OF(odd));

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "files/filetest.h"
+#include "io/tensorfile.h"
 
 /* F08, F09, F48, F49 and other headers of up to 100 MB: memory stays bounded. The
  * CPU times are printed for people; a test does not judge them. */
@@ -53,7 +54,7 @@ static void test_sparse(void)
 {
     if (!check_begin("files/F08")) return;
     blob file = {0};
-    blob_u64(&file, 100000001);
+    blob_u64(&file, LOCUS_FILE_MAX_HEADER + 1);
     write_path(folder_path("sparse.safetensors"), &file);
     CHECK(truncate(folder_path("sparse.safetensors"), 100000009) == 0, "truncate");
     const verdict v =
@@ -68,7 +69,7 @@ static void test_spaces(void)
 {
     if (!check_begin("files/F09")) return;
     blob header = {0};
-    blob_fill(&header, ' ', 100000000 - 2);
+    blob_fill(&header, ' ', LOCUS_FILE_MAX_HEADER - 2);
     blob_text(&header, "{}");
     const verdict v = report("spaces", &header, LOCUS_OK, WORDS(NULL, NULL, NULL));
     CHECK(v.heap <= HEAP_CONSTANT, "heap %zu", v.heap);
@@ -92,7 +93,7 @@ static void test_many(void)
     }
     if (!check_sample() && check_begin("files/F48/1000000")) {
         header.count = 0;
-        for (size_t i = 0; i < 1000000; i++) add_empty_tensor(&header, i);
+        for (size_t i = 0; i < LOCUS_FILE_MAX_TENSORS; i++) add_empty_tensor(&header, i);
         blob_text(&header, "}");
         report("a million tensors", &header, LOCUS_OK, WORDS(NULL, NULL, NULL));
     }
@@ -144,7 +145,7 @@ static void test_metadata(void)
     blob header = {0};
     if (check_begin("files/metadata/99 MB of keys")) {
         blob_text(&header, "{\"__metadata__\":{\"\\u0001\":\"\"");
-        for (size_t i = 0; i <= 1000000 || header.count < huge(); i++)
+        for (size_t i = 0; i <= LOCUS_FILE_MAX_METADATA || header.count < huge(); i++)
             blob_text(&header, ",\"%zx\":\"\"", i);
         blob_text(&header, "}}");
         report("metadata keys", &header, LOCUS_ERR_FORMAT,
