@@ -103,6 +103,19 @@ static void test_depthwise(const locus_kernels *kernels)
                     check_depthwise(kernels, &batches[b], 70, windows[k][0], windows[k][1], add, 3);
 }
 
+/* Sequences around DEPTHWISE_ROWS, BLOCK (rows of a task) and LOCUS_ROW_BLOCK. */
+static void test_depthwise_lengths(const locus_kernels *kernels)
+{
+    static const int64_t cuts[] = {8, 64, LOCUS_ROW_BLOCK};
+    if (!check_begin("depthwise/%s/lengths", kernels->isa)) return;
+    for (size_t i = 0; i < 3; i++)
+        for (int64_t multiple = 1; multiple <= 2; multiple++)
+            for (int64_t step = -1; step <= 1; step++) {
+                const int64_t ends[] = {0, multiple * cuts[i] + step};
+                check_depthwise(kernels, &(locus_ragged){ends, 1}, 5, 3, 1, (int)(step & 1), 2);
+            }
+}
+
 /* ---- convolution ---- */
 
 typedef struct dense_case {
@@ -264,6 +277,7 @@ static void test_arrange(void)
 static void test_table(const locus_kernels *kernels)
 {
     test_depthwise(kernels);
+    test_depthwise_lengths(kernels);
     test_dense(kernels);
     test_dense_bits(kernels);
 }

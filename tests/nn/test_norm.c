@@ -108,6 +108,11 @@ static void test_formulas(const locus_kernels *kernels)
         check_formulas(kernels, rule, 600, affine, 0, 0.5);
         rule.width = 1000;
         check_formulas(kernels, rule, 5, affine, 1, 30.0);
+        rule.width = 5; /* rows around LOCUS_ROW_BLOCK; widths around NORM_CHAINS vectors: above */
+        for (int64_t rows = LOCUS_ROW_BLOCK - 1; rows <= LOCUS_ROW_BLOCK + 1; rows++) {
+            check_formulas(kernels, rule, rows, affine, 1, 0.0);
+            check_formulas(kernels, rule, rows + LOCUS_ROW_BLOCK, affine, 0, 0.0);
+        }
         rule.width = 24;
         check_formulas(kernels, rule, 0, affine, 1, 0.0);
         check_formulas(kernels, rule, 0, affine, 0, 0.0);
