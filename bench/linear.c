@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/cpu.h"
 #include "core/random.h"
 #include "nn/linear.h"
 
@@ -40,6 +41,13 @@ static int64_t output_floats(const linear_case *c)
     return c->rows * (c->pass == LINEAR_FORWARD ? c->outputs : c->inputs);
 }
 
+static locus_linear linear_of(const linear_case *c)
+{
+    return (locus_linear){.kernels = locus_kernels_pick(c->isa),
+                          .threads = c->threads,
+                          .second_cache = c->second_cache};
+}
+
 int linear_pool_new(linear_pool *pool, const linear_case *cases, size_t count)
 {
     int64_t x = 1, dz = 1, weight = 1, to = 1;
@@ -52,8 +60,9 @@ int linear_pool_new(linear_pool *pool, const linear_case *cases, size_t count)
         weight = larger(weight, c->outputs * c->inputs);
         to = larger(to, output_floats(c));
         if (locus_packed_bytes(&bytes, c->inputs, c->outputs) && bytes > packed) packed = bytes;
-        if (locus_linear_workspace(&bytes, c->inputs, c->outputs, c->threads) && bytes > workspace)
-            workspace = bytes;
+        const locus_linear f = linear_of(c);
+        bytes = locus_linear_workspace(&f);
+        if (bytes > workspace) workspace = bytes;
     }
     pool->x = floats(x);
     pool->dz = floats(dz);
@@ -79,6 +88,8 @@ void linear_pool_free(linear_pool *pool)
     memset(pool, 0, sizeof *pool);
 }
 
+size_t linear_second_cache(void) { return locus_cpu_caches().second; }
+
 double linear_flops(const linear_case *c)
 {
     return 2.0 * (double)c->rows * (double)c->inputs * (double)c->outputs;
@@ -87,11 +98,9 @@ double linear_flops(const linear_case *c)
 size_t linear_bytes(const linear_case *c)
 {
     uint64_t bytes = 0;
-    if (c->pass == LINEAR_FORWARD)
-        locus_packed_bytes(&bytes, c->inputs, c->outputs);
-    else
-        locus_linear_workspace(&bytes, c->inputs, c->outputs, c->threads);
-    return (size_t)bytes;
+    if (c->pass == LINEAR_FORWARD) locus_packed_bytes(&bytes, c->inputs, c->outputs);
+    const locus_linear f = linear_of(c);
+    return (size_t)(bytes + locus_linear_workspace(&f));
 }
 
 /* ---- ours ---- */
@@ -123,15 +132,13 @@ void linear_prepare(linear_pool *pool, const linear_case *c)
 
 void linear_run(linear_pool *pool, const linear_case *c)
 {
-    const locus_kernels *kernels = locus_kernels_pick(c->isa);
     const locus_tensor weight = matrix(pool->weight, c->outputs, c->inputs);
+    locus_linear f = linear_of(c);
     const locus_packed packed = {
-        .kernels = kernels, .inputs = c->inputs, .outputs = c->outputs, .panels = pool->packed};
-    const locus_linear f = {.kernels = kernels,
-                            .threads = c->threads,
-                            .weight = &weight,
-                            .packed = c->pass == LINEAR_FORWARD ? &packed : NULL,
-                            .workspace = pool->workspace};
+        .kernels = f.kernels, .inputs = c->inputs, .outputs = c->outputs, .panels = pool->packed};
+    f.weight = &weight;
+    f.packed = c->pass == LINEAR_FORWARD ? &packed : NULL;
+    f.workspace = pool->workspace;
     const locus_row_batch x = batch(pool->x, c->rows, c->inputs);
     const locus_row_batch dz = batch(pool->dz, c->rows, c->outputs);
     const locus_row_batch y = batch(pool->to, c->rows, c->outputs);

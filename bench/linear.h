@@ -19,6 +19,7 @@ typedef struct linear_case {
     int64_t rows, inputs, outputs;
     const char *isa;
     uint32_t threads;
+    size_t second_cache; /* bytes */
 } linear_case;
 
 /* Numbers that all cases share, as large as the largest: they run one after the other. */
@@ -33,9 +34,12 @@ typedef struct linear_pool {
 int linear_pool_new(linear_pool *pool, const linear_case *cases, size_t count);
 void linear_pool_free(linear_pool *pool);
 
+/* Bytes of the second cache of a core; 0: not known. */
+size_t linear_second_cache(void);
+
 double linear_flops(const linear_case *c);
 
-/* Bytes beside the operands: packed weights, or the workspace of a backward pass. */
+/* Bytes beside the operands: workspace and packed weights. */
 size_t linear_bytes(const linear_case *c);
 
 void linear_prepare(linear_pool *pool, const linear_case *c); /* packs, where need be */

@@ -79,6 +79,7 @@ locus_status bench_build_linear(bench *b)
         for (size_t in = 0; in < r->width_count; in++)
             for (size_t out = 0; out < r->width_count; out++)
                 add_map(b, (linear_case){.rows = r->tokens[m],
+                                         .second_cache = linear_second_cache(),
                                          .inputs = r->widths[in],
                                          .outputs = r->widths[out]});
     return linear_pool_new(&b->pool, b->cases, b->case_count) ? LOCUS_OK : LOCUS_ERR_MEMORY;

@@ -18,6 +18,7 @@ function(locus_isa_sources list)
   set(kept)
   foreach(source ${${list}})
     get_filename_component(name ${source} NAME_WE)
+    string(REGEX REPLACE "_.*" "" name ${name}) # avx2_linear.c belongs to avx2
     set(flags)
     if(source MATCHES "/(src/kernels|bench)/isa/" AND DEFINED locus_isa_${name})
       set(flags ${locus_isa_${name}})

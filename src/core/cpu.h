@@ -2,6 +2,7 @@
 #ifndef LOCUS_CORE_CPU_H
 #define LOCUS_CORE_CPU_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Features that both the CPU (CPUID) and the operating system (XGETBV) offer. */
@@ -10,5 +11,12 @@ enum {
     LOCUS_CPU_AVX512 = 1 << 1, /* AVX-512 F, BW, DQ and VL, 512-bit registers saved            */
 };
 uint32_t locus_cpu_features(void);
+
+/* Bytes of the data caches of the first and the second level; 0: not known.
+ * Asking takes microseconds on a virtual machine: once per plan, not per call. */
+typedef struct locus_caches {
+    size_t first, second;
+} locus_caches;
+locus_caches locus_cpu_caches(void);
 
 #endif

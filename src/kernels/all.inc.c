@@ -14,6 +14,8 @@ _Static_assert(LOCUS_LANES % VL == 0 && LOCUS_PANEL % (GEMM_VECTORS * VL) == 0,
 
 /* What the others build on. */
 #include "kernels/exp.inc.c"
+#include "kernels/tails.inc.c"
+
 #include "kernels/gemm.inc.c"
 
 /* What ends of products and rows share. */
@@ -24,7 +26,6 @@ _Static_assert(LOCUS_LANES % VL == 0 && LOCUS_PANEL % (GEMM_VECTORS * VL) == 0,
 #include "kernels/depthwise.inc.c"
 #include "kernels/dots.inc.c"
 #include "kernels/drop.inc.c"
-#include "kernels/linear.inc.c"
 #include "kernels/lookup.inc.c"
 #include "kernels/norm.inc.c"
 #include "kernels/rows.inc.c"

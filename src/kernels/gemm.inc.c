@@ -4,19 +4,7 @@
  * inner index, whatever tile or tail it falls into.
  *
  * `rows`, `vectors` and the switches are constants at every call, so that the loops unroll
- * into registers. The last columns, fewer than a vector, are `tail` lanes wide. */
-
-LOCUS_INLINE vf load_some(const float *p, int64_t tail)
-{
-    return tail == 0 ? v_load(p) : v_loadn(p, tail);
-}
-LOCUS_INLINE void store_some(float *p, vf x, int64_t tail)
-{
-    if (tail == 0)
-        v_store(p, x);
-    else
-        v_storen(p, x, tail);
-}
+ * into registers. */
 
 /* What becomes of the sums of a tile; see locus_product_tile. The pointers stand at its first
  * row and column. */

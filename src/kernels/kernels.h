@@ -18,8 +18,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* No vector is wider: tiles have room for this many floats behind their last column. */
-#define LOCUS_LANES 16
+#include "kernels/linear.h"
+
+/* LOCUS_LANES: no vector is wider; tiles have room for this many floats behind their last column. */
 
 /* Right operands of products are packed into panels, whose layout is the kernels' own
  * business. Panels of `count` rows take locus_panel_floats floats, and row `first`, a
@@ -129,49 +130,6 @@ typedef LOCUS_GEMM_CARRY((*locus_gemm_carry_fn));
               int64_t b_row, int64_t rows, int64_t inner, int64_t columns, const float *factor,    \
               const locus_ahead ahead[2])
 typedef LOCUS_GEMM_TIMES((*locus_gemm_times_fn));
-
-/* What a linear map does to its finished sums. Infinities give the limits. */
-typedef enum locus_activation {
-    LOCUS_IDENTITY,
-    LOCUS_RELU,      /* max(0, s)                                            */
-    LOCUS_GELU,      /* s (1 + erf(s / sqrt 2)) / 2                          */
-    LOCUS_GELU_TANH, /* s (1 + tanh(sqrt(2 / pi) (s + 0.044715 s^3))) / 2    */
-    LOCUS_SILU,      /* s / (1 + e^-s)                                       */
-    LOCUS_TANH,      /* tanh s                                               */
-    LOCUS_SIGMOID,   /* 1 / (1 + e^-s)                                       */
-} locus_activation;
-
-/* C[i][c] = activation(s) + residual[i][c],
- * s = (resume ? C[i][c] : bias[c]) + sum_j A[i][j] B[j][c]
- * for i < rows, j < inner, c < columns. The sum is made of partial sums over
- * LOCUS_INNER_BLOCK values of j, counted from 0: each is one chain in ascending j that
- * starts at 0, and they are added to s in ascending order. (A long sum loses fewer bits so, and
- * the block of B stays in the cache while the rows go by.)
- * B[j][c] = row_c[first + j] of `panels`, whose rows are `width` wide; or, panels NULL,
- * b[j * b_row + c], which is copied block by block to `copy`, room for two blocks of
- * LOCUS_INNER_BLOCK * LOCUS_PANEL floats; or, copy NULL too and at most LOCUS_PANEL columns,
- * b[j * LOCUS_PANEL + c].
- * C overlaps nothing. */
-#define LOCUS_INNER_BLOCK 512
-typedef struct locus_linear_tile {
-    float *c;
-    int64_t c_row;
-    const float *a; /* A[i][j] at a[i * a_row + j * a_column]; one of the two is 1 */
-    int64_t a_row, a_column;
-    const float *panels;
-    int64_t width, first;
-    const float *b;
-    int64_t b_row;
-    float *copy;
-    int64_t rows, inner, columns;
-    int resume;
-    const float *bias; /* NULL: 0 */
-    locus_activation activation;
-    const float *residual; /* [rows][columns], rows residual_row apart; NULL: none */
-    int64_t residual_row;
-} locus_linear_tile;
-#define LOCUS_LINEAR(name) void name(const locus_linear_tile *t)
-typedef LOCUS_LINEAR((*locus_linear_fn));
 
 /* bad[r] = 1 where row r holds a NaN or an infinity, else 0. Returns 1 if any is. */
 #define LOCUS_BAD_ROWS(name)                                                                       \
@@ -347,7 +305,7 @@ typedef struct locus_kernels {
     locus_gemm_fn gemm;
     locus_gemm_carry_fn gemm_carry;
     locus_gemm_times_fn gemm_times;
-    locus_linear_fn linear;
+    const locus_linear_kernels *linear;
     locus_bad_rows_fn bad_rows;
     locus_softmax_step_fn softmax_step;
     locus_softmax_end_fn softmax_end;

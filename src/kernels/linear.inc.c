@@ -1,290 +1,338 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Linear maps: the register tile of gemm over blocks of the inner index. A block of B, which
- * is LOCUS_INNER_BLOCK x LOCUS_PANEL, stays in the second cache while all rows go by, and the
- * next one is prefetched meanwhile. A and B come from there in time without prefetching: a
- * processor that looks a hundred cycles ahead asks early enough. */
+/* Linear maps: register tiles of LINEAR_ROWS x (LINEAR_VECTORS VL) over packed panels; see
+ * kernels/linear.h. The loop over the inner index has two pointers, both of which walk through
+ * consecutive memory, and nothing else to keep in registers but the sums. */
 
-/* ---- activations ---- */
+enum { LINEAR_COLUMNS = LINEAR_VECTORS * VL };
+_Static_assert(LINEAR_ROWS <= VL, "a vector holds a column of a left panel");
+_Static_assert(LOCUS_RIGHT_COLUMNS % LINEAR_COLUMNS == 0 &&
+                   LOCUS_RIGHT_COLUMNS * LINEAR_INNER <= LOCUS_RIGHT_FLOATS,
+               "right panels fit their buffer");
 
-/* x / (1 + e^-z), z of the sign of x: neither factor overflows, and -inf gives 0. */
-static inline vf gate(vf x, vf z)
+/* ---- packing ---- */
+
+/* to[j * to_row + i] = from[i * from_row + j] for i < count, j < inner; lanes beyond `count`, up
+ * to VL, are 0 or overwritten by the next row. */
+LOCUS_INLINE void pack_turned(float *to, int64_t to_row, const float *from, int64_t from_row,
+                              int64_t count, int64_t inner)
 {
-    const vf zero = v_set1(0.0f);
-    const vf e = v_exp(v_sub(zero, v_max(v_sub(zero, z), z)));
-    const vf below = v_max(v_set1(-1e4f), v_sub(zero, v_max(zero, v_sub(zero, x))));
-    return v_div(v_add(v_max(zero, x), v_mul(below, e)), v_add(v_set1(1.0f), e));
-}
-
-/* x Phi(x) = max(0, x) - t q(t), t = |x|, q = erfc(t / sqrt 2) / 2 = e^(-t^2 / 2) r(t), where
- * r is a minimax polynomial in 1 / (1 + 0.3 t), relative error 4e-7 up to t = 14. */
-static inline vf gelu(vf x)
-{
-    const vf zero = v_set1(0.0f), one = v_set1(1.0f);
-    const vf t = v_sub(zero, v_max(v_set1(-1e4f), v_sub(zero, v_max(v_sub(zero, x), x))));
-    const vf w = v_div(one, v_fma(t, v_set1(0.3f), one));
-    vf r = v_set1(3.56745683e-2f);
-    r = v_fma(r, w, v_set1(-1.57201841e-1f));
-    r = v_fma(r, w, v_set1(2.06350729e-1f));
-    r = v_fma(r, w, v_set1(-5.36805578e-2f));
-    r = v_fma(r, w, v_set1(1.28559768e-1f));
-    r = v_fma(r, w, v_set1(9.99140963e-2f));
-    r = v_fma(r, w, v_set1(1.20753855e-1f));
-    r = v_fma(r, w, v_set1(1.19629309e-1f));
-    const vf e = v_exp(v_mul(v_mul(t, t), v_set1(-0.5f)));
-    return v_sub(v_max(zero, x), v_mul(v_mul(t, e), v_mul(r, w)));
-}
-
-static inline vf activate(vf x, locus_activation activation)
-{
-    switch (activation) {
-    case LOCUS_RELU: return v_max(v_set1(0.0f), x);
-    case LOCUS_GELU: return gelu(x);
-    case LOCUS_GELU_TANH: {
-        const vf cubic = v_fma(v_mul(x, x), v_set1(0.0713548163f), v_set1(1.59576912f));
-        return gate(x, v_mul(x, cubic));
+    vf block[VL];
+    int64_t j = 0;
+    for (; j + VL <= inner; j += VL) {
+        LOCUS_UNROLL
+        for (int i = 0; i < VL; i++)
+            block[i] = i < count ? v_load(from + i * from_row + j) : v_set1(0.0f);
+        v_transpose(block);
+        LOCUS_UNROLL
+        for (int i = 0; i < VL; i++) v_store(to + (j + i) * to_row, block[i]);
     }
-    case LOCUS_SILU: return gate(x, x);
-    case LOCUS_IDENTITY: break;
-    default: return v_activate(x, activation);
-    }
-    return x;
+    for (; j < inner; j++)
+        for (int64_t i = 0; i < VL; i++)
+            to[j * to_row + i] = i < count ? from[i * from_row + j] : 0.0f;
 }
 
-/* What becomes of one row of sums. */
-static inline void finish_row(float *c, const float *residual, int64_t columns,
-                              locus_activation activation)
+/* The rows of a block are spread evenly over the least number of left panels. */
+LOCUS_INLINE int64_t panel_height(int64_t rows, int64_t panels, int64_t index)
 {
+    return rows / panels + (index < rows % panels);
+}
+
+LOCUS_INLINE int64_t panel_count(int64_t rows) { return (rows + LINEAR_ROWS - 1) / LINEAR_ROWS; }
+
+LOCUS_INLINE void copy_floats(float *to, const float *from, int64_t count)
+{
+    for (int64_t c = 0; c < count; c += VL)
+        store_some(to + c, load_some(from + c, count - c < VL ? count - c : 0),
+                   count - c < VL ? count - c : 0);
+}
+
+/* The rows of the next panel are prefetched meanwhile: a panel is too short for the processor to
+ * find out that its rows go on. */
+static LOCUS_PACK_LEFT_ROWS(pack_left_rows)
+{
+    const int64_t panels = panel_count(rows);
+    for (int64_t p = 0, row = 0, height; p < panels; p++, row += height) {
+        height = panel_height(rows, panels, p);
+        float *panel = to + locus_left_floats(row, inner);
+        const float *from = a + row * a_row;
+        for (int64_t j = 0; j < inner; j += LOCUS_LANES, panel += height * LOCUS_LANES) {
+            const int64_t left = inner - j;
+            for (int64_t i = 0; i < height; i++) {
+                if (row + height + i < rows) v_prefetch(from + (height + i) * a_row + j);
+                if (left >= LOCUS_LANES)
+                    for (int v = 0; v < LOCUS_LANES; v += VL)
+                        v_store(panel + i * LOCUS_LANES + v, v_load(from + i * a_row + j + v));
+                else
+                    copy_floats(panel + i * LOCUS_LANES, from + i * a_row + j, left);
+            }
+        }
+    }
+}
+
+/* Some inner indices at a time: a line of A serves all panels that it belongs to at once. Lanes
+ * behind a column belong to the next one, which is packed later. */
+static LOCUS_PACK_LEFT_COLUMNS(pack_left_columns)
+{
+    enum { TOGETHER = 8 };
+    const int64_t panels = panel_count(rows), whole = inner - VL;
+    for (int64_t j = 0; j < count; j += TOGETHER) {
+        const int64_t past = j + TOGETHER < count ? j + TOGETHER : count;
+        for (int64_t p = 0, row = 0, height; p < panels; p++, row += height) {
+            height = panel_height(rows, panels, p);
+            const int64_t tail = height < VL ? height : 0;
+            float *panel = to + row * inner + first * height;
+            for (int64_t k = j; k < past; k++) {
+                const vf column = load_some(a + k * a_column + row, tail);
+                if (first + k < whole)
+                    v_store(panel + k * height, column);
+                else
+                    store_some(panel + k * height, column, tail);
+            }
+        }
+    }
+}
+
+/* One row of B over all panels: its lines are read once, one after the other. */
+LOCUS_INLINE void pack_right_row(float *to, int64_t stride, const float *b, int64_t columns)
+{
+    int64_t c = 0;
+    for (; c + LINEAR_COLUMNS <= columns; c += LINEAR_COLUMNS, to += stride)
+        for (int v = 0; v < LINEAR_VECTORS; v++) v_store(to + v * VL, v_load(b + c + v * VL));
+    for (int v = 0; c < columns && v < LINEAR_VECTORS; v++) {
+        const int64_t left = columns - c - v * VL;
+        v_store(to + v * VL,
+                left <= 0 ? v_set1(0.0f) : load_some(b + c + v * VL, left < VL ? left : 0));
+    }
+}
+
+static LOCUS_PACK_RIGHT(pack_right)
+{
+    enum { SOON = 12 };
+    if (b_row != 1 || b_column == 1) {
+        for (int64_t j = 0; j < count; j++) {
+            if (j + SOON < count)
+                for (int64_t c = 0; c < columns; c += LOCUS_LANES)
+                    v_prefetch(b + (j + SOON) * b_row + c);
+            pack_right_row(to + j * LINEAR_COLUMNS, stride, b + j * b_row, columns);
+        }
+        return;
+    }
+    for (int64_t c = 0; c < columns; c += LINEAR_COLUMNS, to += stride)
+        for (int64_t v = c; v < c + LINEAR_COLUMNS; v += VL) {
+            const int64_t some = columns - v < 0 ? 0 : columns - v < VL ? columns - v : VL;
+            pack_turned(to + v - c, LINEAR_COLUMNS, b + v * b_column, b_column, some, count);
+        }
+}
+
+/* ---- register tiles ---- */
+
+/* Of a height of 1 to 3 rows, several right panels make a tile: single ones would wait for their
+ * own sums. */
+enum { FEW_ROWS = 3, MOST_PANELS = 4, MOST_VECTORS = MOST_PANELS * LINEAR_VECTORS };
+LOCUS_INLINE int tile_panels(int64_t rows) { return rows == 1 ? 4 : rows <= FEW_ROWS ? 2 : 1; }
+
+LOCUS_INLINE void add_index(vf sum[][MOST_VECTORS], const float *left, const int left_row,
+                            const float *right, int64_t right_stride, const int rows,
+                            const int panels)
+{
+    vf b[MOST_VECTORS];
+    LOCUS_UNROLL
+    for (int v = 0; v < panels * LINEAR_VECTORS; v++)
+        b[v] = v_load(right + v / LINEAR_VECTORS * right_stride + v % LINEAR_VECTORS * VL);
+    LOCUS_UNROLL
+    for (int i = 0; i < rows; i++) {
+        const vf a = v_set1(left[i * left_row]);
+        LOCUS_UNROLL
+        for (int v = 0; v < panels * LINEAR_VECTORS; v++) sum[i][v] = v_fma(a, b[v], sum[i][v]);
+    }
+}
+
+/* Two at a time: more, and the compiler moves sums between registers. */
+LOCUS_INLINE void add_indices(vf sum[][MOST_VECTORS], const float *left, const int left_row,
+                              const int left_column, const float *right, int64_t right_stride,
+                              int64_t count, const int rows, const int panels)
+{
+    int64_t j = 0;
+    for (; j + 2 <= count; j += 2, left += 2 * left_column, right += 2 * LINEAR_COLUMNS) {
+        add_index(sum, left, left_row, right, right_stride, rows, panels);
+        add_index(sum, left + left_column, left_row, right + LINEAR_COLUMNS, right_stride, rows,
+                  panels);
+    }
+    if (j < count) add_index(sum, left, left_row, right, right_stride, rows, panels);
+}
+
+/* What a register tile prefetches: with every LOCUS_LANES inner indices the first LINEAR_COLUMNS
+ * floats of a row. More at once would fill the queue of misses, and the operands wait behind. */
+typedef struct prefetch {
+    const float *at;
+    int64_t row;
+} prefetch;
+
+/* C = start + the sums of one left panel; start NULL: 0. */
+#define LINEAR_TILE(name)                                                                          \
+    void name(float *C, int64_t c_row, const float *left, const float *right,                      \
+              int64_t right_stride, int64_t inner, const float *start, int64_t start_row,          \
+              prefetch next)
+typedef LINEAR_TILE((*linear_tile_fn));
+
+LOCUS_INLINE void register_tile(float *C, int64_t c_row, const float *left, const float *right,
+                                int64_t right_stride, int64_t inner, const float *start,
+                                int64_t start_row, prefetch next, const int rows, const int panels,
+                                const int columns)
+{
+    const int vectors = panels * LINEAR_VECTORS;
+    vf sum[LINEAR_ROWS][MOST_VECTORS];
+    LOCUS_UNROLL
+    for (int i = 0; i < rows; i++) {
+        LOCUS_UNROLL
+        for (int v = 0; v < vectors; v++) sum[i][v] = v_set1(0.0f);
+        for (int v = 0; v < vectors; v += LOCUS_LANES / VL) v_prefetch_far(C + i * c_row + v * VL);
+    }
+    const int left_row = columns ? 1 : LOCUS_LANES, left_column = columns ? rows : 1;
+    int64_t j = 0;
+    for (; j + LOCUS_LANES <= inner; j += LOCUS_LANES, left += rows * LOCUS_LANES) {
+        for (int c = 0; c < LINEAR_COLUMNS; c += LOCUS_LANES) v_prefetch_far(next.at + c);
+        next.at += next.row;
+        add_indices(sum, left, left_row, left_column, right + j * LINEAR_COLUMNS, right_stride,
+                    LOCUS_LANES, rows, panels);
+    }
+    add_indices(sum, left, left_row, left_column, right + j * LINEAR_COLUMNS, right_stride,
+                inner - j, rows, panels);
+    if (start != NULL) {
+        LOCUS_UNROLL
+        for (int i = 0; i < rows; i++) LOCUS_UNROLL
+        for (int v = 0; v < vectors; v++)
+            sum[i][v] = v_add(sum[i][v], v_load(start + i * start_row + v * VL));
+    }
+    LOCUS_UNROLL
+    for (int i = 0; i < rows; i++) LOCUS_UNROLL
+    for (int v = 0; v < vectors; v++) v_store(C + i * c_row + v * VL, sum[i][v]);
+}
+
+/* Each height is a function of its own, so that its sums have the registers to themselves. */
+#define TILE_OF(name, rows, panels, columns)                                                       \
+    static LOCUS_NOINLINE LINEAR_TILE(name)                                                        \
+    {                                                                                              \
+        register_tile(C, c_row, left, right, right_stride, inner, start, start_row, next, rows,    \
+                      panels, columns);                                                            \
+    }
+#define TILES_OF(rows)                                                                             \
+    TILE_OF(tile_rows_##rows, rows, 1, 0)                                                          \
+    TILE_OF(tile_columns_##rows, rows, 1, 1)
+TILES_OF(1)
+TILES_OF(2)
+TILES_OF(3)
+TILES_OF(4)
+#if LINEAR_ROWS > 4
+TILES_OF(5)
+TILES_OF(6)
+#endif
+TILE_OF(few_1, 1, 4, 0)
+TILE_OF(few_2, 2, 2, 0)
+TILE_OF(few_3, 3, 2, 0)
+#undef TILES_OF
+#undef TILE_OF
+
+/* By how the left panel is packed and by its height. */
+static const linear_tile_fn tiles[2][LINEAR_ROWS + 1] = {
+#define HEIGHTS_TO_4(name) NULL, name##_1, name##_2, name##_3, name##_4
+#if LINEAR_ROWS > 4
+#define HEIGHTS(name) HEIGHTS_TO_4(name), name##_5, name##_6
+#else
+#define HEIGHTS(name) HEIGHTS_TO_4(name)
+#endif
+    {HEIGHTS(tile_rows)},
+    {HEIGHTS(tile_columns)},
+};
+static const linear_tile_fn few_tiles[FEW_ROWS + 1] = {NULL, few_1, few_2, few_3};
+
+/* ---- what becomes of the sums ---- */
+
+static void finish_row(const locus_linear_tile *t, int64_t row, int64_t column, int64_t columns)
+{
+    float *c = t->c + row * t->c_row + column;
+    const float *gates = t->gate != NULL ? t->gate + row * t->gate_row + column : NULL;
+    const float *residual =
+        t->residual != NULL ? t->residual + row * t->residual_row + column : NULL;
     for (int64_t at = 0; at < columns; at += VL) {
         const int64_t tail = columns - at < VL ? columns - at : 0;
-        vf x = activate(load_some(c + at, tail), activation);
+        vf x = v_activate(load_some(c + at, tail), t->activation);
+        if (gates != NULL) x = v_mul(load_some(gates + at, tail), x);
         if (residual != NULL) x = v_add(x, load_some(residual + at, tail));
         store_some(c + at, x, tail);
     }
 }
 
-/* ---- products ---- */
-
-/* A step is as many inner indices as floats in a cache line. */
-enum { LINEAR_STEP = 16 };
-
-/* What comes next: `count` rows of B, `share` of them with every step. They are prefetched or,
- * block not NULL, copied to it. Rows to be copied are prefetched only shortly before: they may
- * be a power of two apart and push one another out of the cache. */
-typedef struct ahead {
-    const float *at;
-    int64_t row, count, columns, share;
-    float *block, *to;
-} ahead;
-enum { LINEAR_SOON = 32 };
-
-LOCUS_INLINE void prefetch_row(const float *row)
+/* A tile of fewer columns than a panel has: the sums go through `edge`. */
+static void edge_tile(linear_tile_fn tile, float *C, int64_t c_row, const float *left,
+                      const float *right, int64_t inner, const float *start, int64_t start_row,
+                      prefetch next, int64_t rows, int64_t columns)
 {
-    for (int c = 0; c < LOCUS_PANEL; c += LINEAR_STEP) v_prefetch_far(row + c);
-}
-
-LOCUS_INLINE void copy_row(ahead *next)
-{
-    if (next->count > LINEAR_SOON) prefetch_row(next->at + LINEAR_SOON * next->row);
-    for (int64_t c = 0; c < next->columns; c += VL) {
-        const int64_t tail = next->columns - c < VL ? next->columns - c : 0;
-        store_some(next->to + c, load_some(next->at + c, tail), tail);
-    }
-    next->to += LOCUS_PANEL;
-}
-
-LOCUS_INLINE void bring_share(ahead *next)
-{
-    for (int64_t n = 0; n < next->share && next->count > 0; n++, next->count--) {
-        if (next->block == NULL)
-            prefetch_row(next->at);
-        else
-            copy_row(next);
-        next->at += next->row;
-    }
-}
-
-/* What a block of all rows has in common. */
-typedef struct inner_block {
-    const locus_linear_tile *t;
-    const float *a; /* rows as in t */
-    const float *b; /* rows LOCUS_PANEL apart */
-    int64_t inner;
-    int64_t column, columns; /* the panel of C */
-    const float *start;      /* what the sums are added to, [rows][columns]; NULL: 0 */
-    int64_t start_row;
-    int finish; /* the sums are complete with this block */
-    ahead next;
-} inner_block;
-
-/* One inner index of a full register tile. */
-LOCUS_INLINE void linear_index(vf sum[GEMM_ROWS][GEMM_VECTORS], const float *A, int64_t a_row,
-                               const float *B, const int rows)
-{
-    vf b[GEMM_VECTORS];
-    for (int v = 0; v < GEMM_VECTORS; v++) b[v] = v_load(B + v * VL);
-    for (int i = 0; i < rows; i++) {
-        const vf a = v_set1(A[i * a_row]);
-        for (int v = 0; v < GEMM_VECTORS; v++) sum[i][v] = v_fma(a, b[v], sum[i][v]);
-    }
-}
-
-/* The chains of a full register tile. Its C is prefetched a row with every step: all at once
- * would fill the queue of misses, and A and B wait behind it. */
-LOCUS_INLINE void linear_tile(inner_block *k, float *C, const float *start, const float *A,
-                              const float *B, const int rows, const int turned)
-{
-    const int64_t c_row = k->t->c_row, start_row = k->start_row, inner = k->inner;
-    const int64_t a_row = turned ? 1 : k->t->a_row, a_column = turned ? k->t->a_column : 1;
-    vf sum[GEMM_ROWS][GEMM_VECTORS];
-    for (int i = 0; i < rows; i++)
-        for (int v = 0; v < GEMM_VECTORS; v++) sum[i][v] = v_set1(0.0f);
-    const float *near = C;
-    int64_t j = 0;
-    for (; j + LINEAR_STEP <= inner; j += LINEAR_STEP) {
-        bring_share(&k->next);
-        if (j < rows * LINEAR_STEP)
-            for (int c = 0; c < GEMM_VECTORS * VL; c += LINEAR_STEP) v_prefetch_far(near + c);
-        near += c_row;
-        for (int u = 0; u < LINEAR_STEP; u += 4, A += 4 * a_column, B += 4 * LOCUS_PANEL)
-            for (int n = 0; n < 4; n++)
-                linear_index(sum, A + n * a_column, a_row, B + n * LOCUS_PANEL, rows);
-    }
-    for (; j < inner; j++, A += a_column, B += LOCUS_PANEL) linear_index(sum, A, a_row, B, rows);
-    if (start != NULL)
-        for (int i = 0; i < rows; i++)
-            for (int v = 0; v < GEMM_VECTORS; v++)
-                sum[i][v] = v_add(sum[i][v], v_load(start + i * start_row + v * VL));
-    for (int i = 0; i < rows; i++)
-        for (int v = 0; v < GEMM_VECTORS; v++) v_store(C + i * c_row + v * VL, sum[i][v]);
-}
-
-/* The sums of rows i .. i + rows - 1 are complete and still in the first cache. */
-static void finish_band(const inner_block *k, int64_t i, int64_t rows)
-{
-    const locus_linear_tile *t = k->t;
-    for (const int64_t past = i + rows; i < past; i++)
-        finish_row(t->c + i * t->c_row + k->column,
-                   t->residual != NULL ? t->residual + i * t->residual_row + k->column : NULL,
-                   k->columns, t->activation);
-}
-
-/* Rows i .. i + rows - 1 over the panel. */
-LOCUS_INLINE void linear_band(inner_block *k, int64_t i, const int rows, const int turned)
-{
-    const locus_linear_tile *t = k->t;
-    const float *a = k->a + i * t->a_row;
-    const float *start = k->start != NULL ? k->start + i * k->start_row : NULL;
-    float *C = t->c + i * t->c_row + k->column;
-    int64_t c = 0;
-#define AT(p) ((p) != NULL ? (p) + c : NULL)
-    for (; c + GEMM_VECTORS * VL <= k->columns; c += GEMM_VECTORS * VL)
-        linear_tile(k, C + c, AT(start), a, k->b + c, rows, turned);
-    for (; c < k->columns; c += VL)
-        tile_product(C + c, t->c_row, a, t->a_row, t->a_column, k->b + c, LOCUS_PANEL, k->inner,
-                     NULL, NULL, (finish){.plus = AT(start), .plus_row = k->start_row},
-                     k->columns - c < VL ? k->columns - c : 0, rows, 1);
-#undef AT
-    if (k->finish) finish_band(k, i, rows);
-}
-
-LOCUS_INLINE void linear_bands(inner_block *k, const int turned)
-{
-    const int64_t rows = k->t->rows;
-    int64_t i = 0;
-#define BAND(count) linear_band(k, i, count, turned)
-    for (; i + GEMM_ROWS <= rows; i += GEMM_ROWS) BAND(GEMM_ROWS);
-    switch (rows - i) {
-    case 1: BAND(1); break;
-    case 2: BAND(2); break;
-    case 3: BAND(3); break;
-#if GEMM_ROWS > 4
-    case 4: BAND(4); break;
-    case 5: BAND(5); break;
-#endif
-    default: break;
-    }
-#undef BAND
-}
-
-/* Two functions, each compiled for its stride of 1. */
-static LOCUS_NOINLINE void bands_as_is(inner_block *k) { linear_bands(k, 0); }
-static LOCUS_NOINLINE void bands_turned(inner_block *k) { linear_bands(k, 1); }
-
-/* Where the inner index `first` of the panel of column c begins. */
-static inline const float *block_at(const locus_linear_tile *t, int64_t c, int64_t first)
-{
-    if (t->panels == NULL) return t->b + first * t->b_row + c;
-    return t->panels + locus_panel_at(c, t->width) + (t->first + first) * LOCUS_PANEL;
-}
-
-/* The block at `first` of the panel of `column`, to be brought while `steps` go by. Beyond the
- * last column there is nothing to copy; panels may go on. */
-static inline ahead ahead_at(const locus_linear_tile *t, int64_t column, int64_t first,
-                             int64_t steps)
-{
-    ahead next = {.row = LOCUS_PANEL};
-    if (t->panels == NULL && (t->copy == NULL || column >= t->columns)) return next;
-    next.at = block_at(t, column, first);
-    next.count = t->inner - first < LOCUS_INNER_BLOCK ? t->inner - first : LOCUS_INNER_BLOCK;
-    next.share = (next.count + steps - 1) / steps;
-    if (t->panels != NULL) return next;
-    next.row = t->b_row;
-    next.columns = t->columns - column < LOCUS_PANEL ? t->columns - column : LOCUS_PANEL;
-    next.to = next.block = t->copy;
-    return next;
-}
-
-/* The block after k, of this panel or of the next; copied to where k is not. */
-static inline ahead ahead_of(const inner_block *k, int64_t past)
-{
-    const locus_linear_tile *t = k->t;
-    const int64_t bands = (t->rows + GEMM_ROWS - 1) / GEMM_ROWS;
-    const int64_t tiles = bands * (LOCUS_PANEL / (GEMM_VECTORS * VL));
-    const int64_t steps = tiles * (k->inner / LINEAR_STEP) + 1;
-    ahead next = past < t->inner ? ahead_at(t, k->column, past, steps)
-                                 : ahead_at(t, k->column + LOCUS_PANEL, 0, steps);
-    if (next.block != NULL && k->b == t->copy)
-        next.to = next.block = t->copy + LOCUS_INNER_BLOCK * LOCUS_PANEL;
-    return next;
-}
-
-/* Copy what is left of a block. */
-static const float *arrived(ahead *next)
-{
-    next->share = next->count;
-    bring_share(next);
-    return next->block;
-}
-
-static inline void linear_panel(const locus_linear_tile *t, int64_t column, int64_t columns,
-                                ahead *next)
-{
-    const int plain = t->residual == NULL && t->activation == LOCUS_IDENTITY;
-    int64_t first = 0;
-    do { /* once even where inner is 0 */
-        const int64_t left = t->inner - first;
-        inner_block k = {.t = t, .column = column, .columns = columns};
-        k.inner = left < LOCUS_INNER_BLOCK ? left : LOCUS_INNER_BLOCK;
-        k.a = t->a + first * t->a_column;
-        k.b = next->block != NULL ? arrived(next) : block_at(t, column, first);
-        if (t->resume || first > 0) {
-            k.start = t->c + column;
-            k.start_row = t->c_row;
-        } else if (t->bias != NULL) {
-            k.start = t->bias + column;
+    float edge[LINEAR_ROWS * LINEAR_COLUMNS];
+    tile(edge, LINEAR_COLUMNS, left, right, 0, inner, NULL, 0, next);
+    for (int64_t i = 0; i < rows; i++)
+        for (int64_t c = 0; c < columns; c += VL) {
+            const int64_t tail = columns - c < VL ? columns - c : 0;
+            vf sum = v_load(edge + i * LINEAR_COLUMNS + c);
+            if (start != NULL) sum = v_add(sum, load_some(start + i * start_row + c, tail));
+            store_some(C + i * c_row + c, sum, tail);
         }
-        k.finish = left == k.inner && !plain;
-        k.next = ahead_of(&k, first + k.inner);
-        (t->a_column == 1 ? bands_as_is : bands_turned)(&k);
-        *next = k.next;
-        first += k.inner;
-    } while (first < t->inner);
 }
 
-static LOCUS_LINEAR(linear)
+/* ---- blocks ---- */
+
+/* What tile `index` prefetches of t->next: the tiles go over it in pieces of LOCUS_LANES rows by
+ * LINEAR_COLUMNS floats. Beyond its end, what is in the cache. */
+LOCUS_INLINE prefetch prefetch_at(const locus_linear_tile *t, int64_t index)
+{
+    const int64_t across = (t->next_width + LINEAR_COLUMNS - 1) / LINEAR_COLUMNS;
+    const int64_t row = across > 0 ? index / across * LOCUS_LANES : 0;
+    if (row >= t->next_count) return (prefetch){t->left, 0};
+    return (prefetch){t->next + row * t->next_row + index % across * LINEAR_COLUMNS, t->next_row};
+}
+
+/* All left panels with the right panels of `columns` columns from `column` on. */
+static void multiply_panels(const locus_linear_tile *t, int64_t column, int64_t columns)
+{
+    const float *right = t->right + column / LINEAR_COLUMNS * t->right_stride;
+    const float *start = t->resume ? t->c + column : t->bias != NULL ? t->bias + column : NULL;
+    const int64_t start_row = t->resume ? t->c_row : 0, panels = panel_count(t->rows);
+    const linear_tile_fn *heights =
+        columns > LINEAR_COLUMNS ? few_tiles : tiles[t->left_columns != 0];
+    for (int64_t p = 0, row = 0, height; p < panels; p++, row += height) {
+        height = panel_height(t->rows, panels, p);
+        float *C = t->c + row * t->c_row + column;
+        const float *left =
+            t->left + (t->left_columns ? row * t->inner : locus_left_floats(row, t->inner));
+        const float *from = start != NULL ? start + row * start_row : NULL;
+        const prefetch next = prefetch_at(t, column / LINEAR_COLUMNS * panels + p);
+        if (columns < LINEAR_COLUMNS)
+            edge_tile(heights[height], C, t->c_row, left, right, t->inner, from, start_row, next,
+                      height, columns);
+        else
+            heights[height](C, t->c_row, left, right, t->right_stride, t->inner, from, start_row,
+                            next);
+        for (int64_t i = 0; t->finish && i < height; i++) finish_row(t, row + i, column, columns);
+    }
+}
+
+static LOCUS_LINEAR(multiply)
 {
     if (t->rows == 0) return;
-    ahead next = ahead_at(t, 0, 0, 1);
-    for (int64_t c = 0; c < t->columns; c += LOCUS_PANEL)
-        linear_panel(t, c, t->columns - c < LOCUS_PANEL ? t->columns - c : LOCUS_PANEL, &next);
+    const int64_t wide = (t->left_columns ? 1 : tile_panels(t->rows)) * LINEAR_COLUMNS;
+    for (int64_t c = 0, some; c < t->columns; c += some) {
+        const int64_t left = t->columns - c;
+        some = left >= wide ? wide : left < LINEAR_COLUMNS ? left : LINEAR_COLUMNS;
+        multiply_panels(t, c, some);
+    }
 }
+
+const locus_linear_kernels LINEAR_NAME = {
+    .rows = LINEAR_ROWS,
+    .columns = LINEAR_COLUMNS,
+    .inner = LINEAR_INNER,
+    .pack_left_rows = pack_left_rows,
+    .pack_left_columns = pack_left_columns,
+    .pack_right = pack_right,
+    .multiply = multiply,
+};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of one instruction set: KERNELS_NAME, KERNELS_ISA and KERNELS_CPU come from
- * the including isa/<isa>.c. */
+/* The table of one instruction set: KERNELS_NAME, KERNELS_ISA, KERNELS_CPU and
+ * LINEAR_NAME come from the including isa/<isa>.c. */
+
+extern const locus_linear_kernels LINEAR_NAME;
 
 const locus_kernels KERNELS_NAME = {
     .isa = KERNELS_ISA,
@@ -15,7 +17,7 @@ const locus_kernels KERNELS_NAME = {
     .gemm = gemm,
     .gemm_carry = gemm_carry,
     .gemm_times = gemm_times,
-    .linear = linear,
+    .linear = &LINEAR_NAME,
     .bad_rows = bad_rows,
     .softmax_step = softmax_step,
     .softmax_end = softmax_end,

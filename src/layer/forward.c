@@ -57,6 +57,7 @@ locus_linear locus_layer_linear(const locus_layer *layer, const locus_tensors *i
     return (locus_linear){
         .kernels = layer->kernels,
         .threads = layer->threads,
+        .second_cache = layer->second_cache,
         .weight = locus_tensor_slot(in, weight),
         .bias = locus_tensor_slot(in, bias),
         .workspace = workspace,
@@ -103,16 +104,13 @@ static void project_content(const locus_layer *layer, const locus_tensors *in,
         locus_layer_buffer_rows(saved->rows.q, call->B, call->T, width, 0, call->T);
     locus_linear_forward(&to_q, &q, &x, NULL);
 
-    /* Keys and values: the rows of memory, then those of x, by weights packed once. */
+    /* Keys and values: the rows of memory, then those of x. */
     const struct {
         locus_linear linear;
         float *buffer;
     } sides[] = {{to_k, saved->rows.k}, {to_v, saved->rows.v}};
     for (size_t i = 0; i < 2; i++) {
-        locus_linear linear = sides[i].linear;
-        const locus_packed packed =
-            locus_pack_weight(linear.kernels, linear.weight, workspace, linear.threads);
-        linear.packed = &packed;
+        const locus_linear linear = sides[i].linear;
         const locus_row_batch last =
             locus_layer_buffer_rows(sides[i].buffer, call->B, call->Tk, width, call->M, call->T);
         locus_linear_forward(&linear, &last, &x, NULL);

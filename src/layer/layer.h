@@ -31,6 +31,7 @@ struct locus_layer {
     locus_plan *plan;
     const locus_kernels *kernels;
     uint32_t threads;
+    size_t second_cache; /* of a core, bytes; 0: not known */
     double x_scale;
     layer_table tables[LOCUS_LAYER_TABLES];
     size_t table_count;

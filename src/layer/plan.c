@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/cpu.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
@@ -31,15 +32,12 @@ int locus_layer_carve_saved(const locus_layer *layer, void *base, layer_saved *s
     return locus_carved_bytes(&c, &saved->bytes);
 }
 
-/* Room for whichever projection is the largest: W is at most [H*D, E] or its transpose. */
-static uint64_t linear_bytes(const locus_layer *layer, locus_carver *c)
+static uint64_t linear_bytes(const locus_layer *layer)
 {
-    const int64_t E = layer->call.E, width = layer->call.H * layer->call.D;
-    uint64_t in = 0, out = 0;
-    if (!locus_linear_workspace(&in, E, width, layer->threads) ||
-        !locus_linear_workspace(&out, width, E, layer->threads))
-        c->failed = 1;
-    return in > out ? in : out;
+    const locus_linear linear = {.kernels = layer->kernels,
+                                 .threads = layer->threads,
+                                 .second_cache = layer->second_cache};
+    return locus_linear_workspace(&linear);
 }
 
 /* Workspaces that are used one after the other lie on top of each other. */
@@ -56,7 +54,7 @@ int locus_layer_carve_forward(const locus_layer *layer, void *base, layer_forwar
     const uint64_t extents[] = {layer->threads, (uint64_t)layer->call.E, sizeof(double)};
     uint64_t row = 0;
     if (!locus_product_u64(&row, extents, 3)) c.failed = 1;
-    carve_shared(&c, &work->linear, linear_bytes(layer, &c), &work->attention,
+    carve_shared(&c, &work->linear, linear_bytes(layer), &work->attention,
                  locus_forward_workspace(layer->plan), row);
     work->row = work->linear;
     return locus_carved_bytes(&c, &work->bytes);
@@ -71,7 +69,7 @@ int locus_layer_carve_backward(const locus_layer *layer, void *base, layer_backw
     if (locus_present(&layer->shapes.w_o))
         work->dout = locus_carve_floats(&c, call->B, call->T, call->H * call->D);
     carve_rows(layer, &c, &work->rows);
-    carve_shared(&c, &work->linear, linear_bytes(layer, &c), &work->attention,
+    carve_shared(&c, &work->linear, linear_bytes(layer), &work->attention,
                  locus_backward_workspace(layer->plan), 0);
     return locus_carved_bytes(&c, &work->bytes);
 }
@@ -222,6 +220,7 @@ static locus_status plan_attention(locus_layer *layer, const locus_config *confi
     locus_plan_describe(layer->plan, &info);
     layer->threads = info.threads;
     layer->kernels = locus_kernels_pick(info.isa);
+    layer->second_cache = locus_cpu_caches().second;
     return layer->kernels != NULL
                ? LOCUS_OK
                : locus_fail(error, LOCUS_ERR_ISA, "isa \"%s\" is not available", info.isa);

@@ -38,9 +38,9 @@ static void new_map(group_map *m, const locus_convolution *f, int64_t group, voi
     m->weight = weight_of(f, (float *)(uintptr_t)f->weight, group);
     m->linear = (locus_linear){.kernels = f->workers.kernels,
                                .threads = f->workers.threads,
+                               .second_cache = f->second_cache,
                                .weight = &m->weight,
                                .packed = f->packed != NULL ? &f->packed[group] : NULL,
-                               .activation = f->activation,
                                .workspace = workspace};
     if (f->bias == NULL) return;
     m->bias =
@@ -71,16 +71,18 @@ typedef struct convolution_scratch {
 static int lay_out(const locus_convolution *f, int64_t longest, convolution_scratch *at,
                    uint64_t *bytes)
 {
-    uint64_t padded = 0, windows = 0, linear = 0, total = 0;
+    const locus_linear map = {.kernels = f->workers.kernels,
+                              .threads = f->workers.threads,
+                              .second_cache = f->second_cache};
+    uint64_t padded = 0, windows = 0, total = 0;
     const uint64_t inputs = (uint64_t)inputs_of(f), taps = (uint64_t)f->taps;
     const uint64_t rows = (uint64_t)longest;
     if (!locus_product_u64(&padded, (const uint64_t[]){rows + taps, inputs, sizeof(float)}, 3) ||
         !locus_pad_u64(&padded, padded, LOCUS_ALIGNMENT) ||
         !locus_product_u64(&windows, (const uint64_t[]){rows, taps, inputs, sizeof(float)}, 4) ||
         !locus_pad_u64(&windows, windows, LOCUS_ALIGNMENT) ||
-        !locus_linear_workspace(&linear, f->taps * inputs_of(f), outputs_of(f),
-                                f->workers.threads) ||
-        !locus_add_u64(&total, padded, windows) || !locus_add_u64(&total, total, linear))
+        !locus_add_u64(&total, padded, windows) ||
+        !locus_add_u64(&total, total, locus_linear_workspace(&map)))
         return 0;
     if (bytes != NULL) *bytes = total;
     if (at == NULL) return 1;
@@ -157,7 +159,9 @@ void locus_convolution_forward(const locus_convolution *f, const locus_rows *y, 
             const locus_row_batch to = part_of(y, first, count, column);
             locus_row_batch plus;
             if (residual != NULL) plus = part_of(residual, first, count, column);
-            locus_linear_forward(&m.linear, &to, &from, residual != NULL ? &plus : NULL);
+            const locus_linear_end end = {.activation = f->activation,
+                                          .residual = residual != NULL ? &plus : NULL};
+            locus_linear_forward(&m.linear, &to, &from, &end);
         }
     }
 }

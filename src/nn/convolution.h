@@ -18,10 +18,11 @@ typedef struct locus_convolution {
     int64_t inputs, outputs, groups; /* groups divides both */
     int64_t taps, before;            /* 0 <= before < taps  */
     const float *weight;             /* [outputs, taps, inputs / groups] */
-    const locus_packed *packed;      /* [groups]; NULL: packed by every call */
+    const locus_packed *packed;      /* [groups]; NULL: packed as it goes */
     const float *bias;               /* [outputs]; NULL: 0 */
     locus_activation activation;
-    void *workspace; /* locus_convolution_workspace bytes, aligned for floats */
+    size_t second_cache; /* of a core, bytes (locus_cpu_caches); 0: not known */
+    void *workspace;     /* locus_convolution_workspace bytes, aligned for floats */
 } locus_convolution;
 
 /* to = from with axes 1 and 2 of [outputs, a, b] exchanged; they overlap nowhere. */

@@ -14,7 +14,8 @@
 #include "support/compare.h"
 #include "support/problem.h"
 
-enum { PAD = 3, MOST_THREADS = 7 };
+/* So small a cache that a few hundred rows and inputs make several blocks of both. */
+enum { PAD = 3, MOST_THREADS = 7, SMALL_CACHE = 1 };
 static const float canary = -123456.0f;
 
 /* ---- matrices with a gap after every row and every batch ---- */
@@ -77,21 +78,33 @@ static locus_tensor as_vector(const matrix *m)
 
 typedef struct setup {
     int64_t B, T, in, out;
-    matrix x, w, b, y, dy, dx, dw, db;
+    matrix x, w, b, y, dy, dx, dw, db, gate;
     locus_tensor weight, bias, weight_grad, bias_grad;
     void *workspace;
     size_t workspace_bytes;
     locus_linear f;
 } setup;
 
+/* Blocks for a second cache of so many bytes. */
+static void set_cache(setup *s, size_t bytes)
+{
+    free(s->workspace);
+    s->f.second_cache = bytes;
+    s->workspace_bytes = (size_t)locus_linear_workspace(&s->f);
+    s->workspace = malloc(s->workspace_bytes + 64);
+    if (s->workspace == NULL) exit(2);
+    memset(s->workspace, 0x7F, s->workspace_bytes + 64);
+    s->f.workspace = s->workspace;
+}
+
 static setup new_setup(const locus_kernels *kernels, int64_t B, int64_t T, int64_t in, int64_t out,
                        int64_t pad, uint32_t threads)
 {
     setup s = {.B = B, .T = T, .in = in, .out = out};
-    matrix *const all[] = {&s.x, &s.w, &s.b, &s.y, &s.dy, &s.dx, &s.dw, &s.db};
-    const int64_t shapes[][3] = {{B, T, in},  {1, out, in}, {1, 1, out},  {B, T, out},
-                                 {B, T, out}, {B, T, in},   {1, out, in}, {1, 1, out}};
-    for (size_t i = 0; i < 8; i++) {
+    matrix *const all[] = {&s.x, &s.w, &s.b, &s.y, &s.dy, &s.dx, &s.dw, &s.db, &s.gate};
+    const int64_t shapes[][3] = {{B, T, in}, {1, out, in}, {1, 1, out}, {B, T, out}, {B, T, out},
+                                 {B, T, in}, {1, out, in}, {1, 1, out}, {B, T, out}};
+    for (size_t i = 0; i < 9; i++) {
         *all[i] = new_matrix(shapes[i][0], shapes[i][1], shapes[i][2], pad);
         fill(all[i], i);
     }
@@ -99,13 +112,8 @@ static setup new_setup(const locus_kernels *kernels, int64_t B, int64_t T, int64
     s.bias = as_vector(&s.b);
     s.weight_grad = as_tensor(&s.dw);
     s.bias_grad = as_vector(&s.db);
-    uint64_t bytes = 0;
-    if (!locus_linear_workspace(&bytes, in, out, threads)) exit(2);
-    s.workspace_bytes = (size_t)bytes;
-    s.workspace = malloc(s.workspace_bytes + 64);
-    if (s.workspace == NULL) exit(2);
-    memset(s.workspace, 0x7F, s.workspace_bytes + 64);
-    s.f = (locus_linear){.kernels = kernels, .threads = threads, .workspace = s.workspace};
+    s.f = (locus_linear){.kernels = kernels, .threads = threads};
+    set_cache(&s, SMALL_CACHE);
     return s;
 }
 
@@ -118,8 +126,8 @@ static void attach(setup *s)
 
 static void free_setup(setup *s)
 {
-    matrix *const all[] = {&s->x, &s->w, &s->b, &s->y, &s->dy, &s->dx, &s->dw, &s->db};
-    for (size_t i = 0; i < 8; i++) free(all[i]->rows.data);
+    matrix *const all[] = {&s->x, &s->w, &s->b, &s->y, &s->dy, &s->dx, &s->dw, &s->db, &s->gate};
+    for (size_t i = 0; i < 9; i++) free(all[i]->rows.data);
     free(s->workspace);
 }
 
@@ -256,14 +264,20 @@ static void free_packed(packed_copy *p)
     free(p->memory);
 }
 
-/* y with everything, by packed weights and without the tensor; dy is the residual. */
+/* y with everything: dy is the residual. */
+static void run_end(setup *s, locus_activation activation)
+{
+    const locus_linear_end end = {activation, &s->gate.rows, &s->dy.rows};
+    locus_linear_forward(&s->f, &s->y.rows, &s->x.rows, &end);
+}
+
+/* The same by packed weights and without the tensor. */
 static void run_packed(setup *s, const locus_packed *packed, locus_activation activation)
 {
     attach(s);
     s->f.weight = NULL;
     s->f.packed = packed;
-    s->f.activation = activation;
-    locus_linear_forward(&s->f, &s->y.rows, &s->x.rows, &s->dy.rows);
+    run_end(s, activation);
     s->f.packed = NULL;
 }
 
@@ -277,7 +291,8 @@ static void check_epilogue(const locus_kernels *kernels, int64_t B, int64_t T, i
             double z = (double)s.b.rows.data[o];
             for (int64_t i = 0; i < in; i++)
                 z += (double)at(&s.x, r / T, r % T)[i] * (double)at(&s.w, 0, o)[i];
-            y[r * out + o] = activated(z, activation) + (double)at(&s.dy, r / T, r % T)[o];
+            y[r * out + o] = activated(z, activation) * (double)at(&s.gate, r / T, r % T)[o] +
+                             (double)at(&s.dy, r / T, r % T)[o];
         }
     packed_copy p = pack_setup(&s);
     run_packed(&s, &p.packed, activation);
@@ -285,8 +300,7 @@ static void check_epilogue(const locus_kernels *kernels, int64_t B, int64_t T, i
 
     setup plain = new_setup(kernels, B, T, in, out, PAD, 1);
     attach(&plain);
-    plain.f.activation = activation;
-    locus_linear_forward(&plain.f, &plain.y.rows, &plain.x.rows, &plain.dy.rows);
+    run_end(&plain, activation);
     CHECK(memcmp(plain.y.rows.data, s.y.rows.data, s.y.floats * sizeof(float)) == 0,
           "packed weights give other bits");
     free_packed(&p);
@@ -348,6 +362,7 @@ static void test_packed_rows(const locus_kernels *kernels)
         setup some = new_setup(kernels, 1, count, 1030, 70, 0, 2);
         memcpy(some.x.rows.data, at(&all.x, 0, first), (size_t)(count * 1030) * sizeof(float));
         memcpy(some.dy.rows.data, at(&all.dy, 0, first), (size_t)(count * 70) * sizeof(float));
+        memcpy(some.gate.rows.data, at(&all.gate, 0, first), (size_t)(count * 70) * sizeof(float));
         run_packed(&some, &p.packed, LOCUS_SILU);
         CHECK(memcmp(some.y.rows.data, at(&all.y, 0, first),
                      (size_t)(count * 70) * sizeof(float)) == 0,
@@ -356,6 +371,25 @@ static void test_packed_rows(const locus_kernels *kernels)
     }
     free_packed(&p);
     free_setup(&all);
+}
+
+/* Nor on the size of the second cache. */
+static void test_caches(const locus_kernels *kernels)
+{
+    static const size_t caches[] = {0, 1 << 20, 3 << 20};
+    if (!check_begin("linear/%s/caches", kernels->isa)) return;
+    setup small = new_setup(kernels, 3, 150, 530, 130, PAD, 2);
+    run(&small, 1);
+    for (size_t i = 0; i < 3; i++) {
+        setup large = new_setup(kernels, 3, 150, 530, 130, PAD, 1);
+        set_cache(&large, caches[i]);
+        run(&large, 1);
+        CHECK(same_bits(&small.y, &large.y) && same_bits(&small.dx, &large.dx) &&
+                  same_bits(&small.dw, &large.dw) && same_bits(&small.db, &large.db),
+              "a cache of %u bytes gives other bits", (unsigned)caches[i]);
+        free_setup(&large);
+    }
+    free_setup(&small);
 }
 
 static void test_threads(const locus_kernels *kernels)
@@ -421,13 +455,11 @@ static void test_nan(const locus_kernels *kernels)
 
 static void test_sizes(void)
 {
-    if (!check_begin("linear/workspace")) return;
+    if (!check_begin("linear/packed_bytes")) return;
     uint64_t bytes = 7;
-    CHECK(!locus_linear_workspace(&bytes, INT64_MAX / 2, INT64_MAX / 2, 1) && bytes == 7,
-          "a size that does not fit was accepted");
     CHECK(!locus_packed_bytes(&bytes, INT64_MAX / 2, INT64_MAX / 2) && bytes == 7,
           "a size that does not fit was accepted");
-    CHECK(locus_linear_workspace(&bytes, 0, 0, 1), "empty sizes were refused");
+    CHECK(locus_packed_bytes(&bytes, 0, 0), "empty sizes were refused");
 }
 
 int main(int argc, char **argv)
@@ -442,6 +474,7 @@ int main(int argc, char **argv)
         test_formulas(kernels);
         test_epilogues(kernels);
         test_threads(kernels);
+        test_caches(kernels);
         test_packed_threads(kernels);
         test_packed_rows(kernels);
         test_rows(kernels);

@@ -11,6 +11,9 @@
 #define VL 8
 #define GEMM_ROWS 6 /* 12 accumulators, 2 registers for B, 1 broadcast of 16 */
 #define GEMM_VECTORS 2
+#define LINEAR_ROWS 6
+#define LINEAR_VECTORS 2
+#define LINEAR_INNER 256 /* a right panel takes half of the first cache: 16 KB */
 
 typedef __m256 vf;
 

@@ -12,6 +12,9 @@
 #define VL 16
 #define GEMM_ROWS 6 /* 24 accumulators, 4 registers for B, 1 broadcast of 32 */
 #define GEMM_VECTORS 4
+#define LINEAR_ROWS 6
+#define LINEAR_VECTORS 4
+#define LINEAR_INNER 256
 
 typedef __m512 vf;
 

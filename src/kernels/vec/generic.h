@@ -8,6 +8,9 @@
 #define VL 4
 #define GEMM_ROWS 4    /* rows of the register tile    */
 #define GEMM_VECTORS 2 /* vectors of the register tile */
+#define LINEAR_ROWS 4
+#define LINEAR_VECTORS 2
+#define LINEAR_INNER 256
 
 typedef float vf __attribute__((vector_size(16)));
 typedef uint32_t vu __attribute__((vector_size(16)));
