@@ -26,6 +26,16 @@ static inline float *locus_take_floats(locus_arena *arena, int64_t count)
     return locus_take(arena, count, sizeof(float));
 }
 
+/* NULL where the piece is not wanted. */
+static inline float *locus_take_optional(locus_arena *arena, int wanted, int64_t count)
+{
+    return wanted ? locus_take_floats(arena, count) : NULL;
+}
+static inline uint8_t *locus_take_flags(locus_arena *arena, int wanted, int64_t count)
+{
+    return wanted ? (uint8_t *)locus_take(arena, count, 1) : NULL;
+}
+
 /* The first 64-byte boundary in a caller's workspace, which is LOCUS_ALIGN_ROOM bytes longer than
  * what is carved from it. */
 #define LOCUS_ALIGN_ROOM (LOCUS_ALIGNMENT - LOCUS_CALLER_ALIGNMENT)

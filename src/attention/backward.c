@@ -1,29 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "attention/backward.h"
+/* The backward call: workspace, tasks, rounds. See backward_call.h. */
 
 #include <math.h>
 #include <string.h>
 
+#include "attention/check.h"
+#include "attention/gradients.h"
+#include "attention/lower.h"
+#include "attention/reduce.h"
+#include "attention/spread.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
-#include "core/tensor.h"
 
 /* ---- workspace ---- */
-
-/* One query tile of a group, with the worker shifted to its rows. */
-typedef struct member {
-    locus_worker worker;
-    locus_head head;
-    locus_rows rows;
-    locus_pass pass;
-} member;
-
-/* Lies in the workspace, because the compiler may zero what lies on the stack. */
-typedef struct group {
-    member members[MOST_GROUP];
-    locus_tile tile;
-} group;
 
 /* Everything a plan could be asked for, which is what the size query answers. */
 static locus_wanted want_all(const locus_plan *plan)
@@ -36,7 +26,7 @@ static locus_wanted want_all(const locus_plan *plan)
         .u = locus_present(&s->u),
         .w = locus_present(&s->w),
         .key_table = locus_key_table(plan, s) != NULL,
-        .query_table = locus_query_table(plan, s) != NULL,
+        .key_side_table = locus_key_side_table(plan, s) != NULL,
         .value_table = locus_value_table(plan, s) != NULL,
         .bias = plan->has_bias,
         .pos_q = locus_present(&s->pos_q),
@@ -56,7 +46,7 @@ static locus_wanted want_present(const locus_plan *plan, const locus_tensors *gr
     wanted.u &= locus_present(&grad->u);
     wanted.w &= locus_present(&grad->w);
     wanted.key_table &= locus_key_table(plan, grad) != NULL;
-    wanted.query_table &= locus_query_table(plan, grad) != NULL;
+    wanted.key_side_table &= locus_key_side_table(plan, grad) != NULL;
     wanted.value_table &= locus_value_table(plan, grad) != NULL;
     wanted.bias &= locus_present(&grad->bias) | locus_present(&grad->slopes) |
                    locus_present(&grad->a) | locus_present(&grad->p);
@@ -70,11 +60,9 @@ static locus_wanted want_present(const locus_plan *plan, const locus_tensors *gr
 /* As many slots as the budget allows, at least one, a function of the shapes alone. */
 static int64_t slot_count(const locus_plan *plan, size_t slot_bytes)
 {
-    enum { ENOUGH = 64 };
     const int64_t fit = (int64_t)(LOCUS_PARTIAL_BYTES / (slot_bytes > 0 ? slot_bytes : 1));
-    const int64_t units = locus_unit_count(plan);
-    const int64_t most = units < ENOUGH ? units : ENOUGH;
-    return fit < 1 ? 1 : fit < most ? fit : most > 0 ? most : 1;
+    const int64_t wanted = min_i64(locus_backward_tasks(plan), MAX_SLOTS);
+    return max_i64(1, min_i64(fit, wanted));
 }
 
 /* A dense F64 twin of a parameter of the bias. */
@@ -85,31 +73,50 @@ static locus_tensor take_exact(locus_arena *arena, const locus_tensor *shape)
     return locus_view(data, LOCUS_F64, shape->rank, shape->shape);
 }
 
+/* The gradients that are summed in double, by distance and by parameter. */
+static void carve_totals(const locus_plan *plan, locus_arena *arena, locus_backward_call *call)
+{
+    const int64_t H = plan->call.H;
+    const int cls = locus_present(&plan->shapes.cls);
+    call->bias_total = locus_take(arena, plan->has_bias ? H * plan->span : 0, sizeof(double));
+    call->cls_total = locus_take(arena, cls ? H * 2 : 0, sizeof(double));
+    memset(&call->exact, 0, sizeof call->exact);
+    if (!plan->has_bias) return;
+    call->exact.bias = take_exact(arena, &plan->shapes.bias);
+    call->exact.slopes = take_exact(arena, &plan->shapes.slopes);
+    call->exact.a = take_exact(arena, &plan->shapes.a);
+    call->exact.p = take_exact(arena, &plan->shapes.p);
+}
+
+static size_t thread_bytes(const locus_plan *plan)
+{
+    locus_arena arena = {NULL, 0};
+    locus_backward_worker worker;
+    locus_backward_worker_carve(plan, &arena, &worker);
+    return arena.used;
+}
+
+/* What is left for the slots of all tasks together. */
+static size_t slot_bytes(const locus_plan *plan, const locus_wanted *owned)
+{
+    locus_wanted all = want_all(plan);
+    locus_slot slot;
+    if (locus_heads_own_keys(plan, 1) && plan->backward_chunks == 1) all.k = all.v = 0;
+    if (plan->call.B == 1 && plan->backward_chunks == 1) locus_leave_out(owned, &all);
+    return locus_slot_carve(plan, &all, NULL, &slot);
+}
+
 static size_t carve(const locus_plan *plan, char *base, locus_backward_call *call)
 {
-    const locus_call *c = &plan->call;
-    locus_wanted all = want_all(plan);
-    locus_arena arena = {base, 0}, measure = {NULL, 0};
-    locus_worker worker;
-    locus_slot slot;
-    call->bias = locus_take_floats(&arena, c->H * locus_bias_room(plan, &plan->backward));
-    call->bias_total = locus_take(&arena, plan->has_bias ? c->H * plan->span : 0, sizeof(double));
-    call->cls_total = locus_take(&arena, all.cls ? c->H * 2 : 0, sizeof(double));
-    memset(&call->exact, 0, sizeof call->exact);
-    if (plan->has_bias) {
-        call->exact.bias = take_exact(&arena, &plan->shapes.bias);
-        call->exact.slopes = take_exact(&arena, &plan->shapes.slopes);
-        call->exact.a = take_exact(&arena, &plan->shapes.a);
-        call->exact.p = take_exact(&arena, &plan->shapes.p);
-    }
-    locus_worker_carve(plan, &plan->backward, 1, &measure, &worker);
-    locus_take(&measure, 1, sizeof(group));
-    call->worker_bytes = measure.used;
-    call->workers = locus_take(&arena, plan->threads, call->worker_bytes);
-    if (locus_heads_own_keys(plan, 1) && plan->backward_splits == 1) all.k = all.v = 0;
+    locus_arena arena = {base, 0};
+    call->bias = locus_take_floats(&arena, plan->call.H * locus_bias_room(plan, &plan->backward));
+    carve_totals(plan, &arena, call);
+    if (locus_heads_share_tables(plan))
+        locus_carve_relative_backward(plan, &arena, &call->relative);
+    call->scratch_bytes = thread_bytes(plan);
+    call->scratch = locus_take(&arena, plan->threads, call->scratch_bytes);
     call->owned = locus_owned_tables(plan);
-    if (c->B == 1 && plan->backward_splits == 1) locus_leave_out(&call->owned, &all);
-    call->slot_bytes = locus_slot_carve(plan, &all, NULL, &slot);
+    call->slot_bytes = slot_bytes(plan, &call->owned);
     call->slots = locus_take(&arena, slot_count(plan, call->slot_bytes), call->slot_bytes);
     return arena.used;
 }
@@ -120,31 +127,71 @@ size_t locus_backward_workspace(const locus_plan *plan)
     return carve(plan, NULL, &call) + LOCUS_ALIGN_ROOM;
 }
 
-/* ---- units ---- */
+/* ---- what comes next ---- */
 
-static locus_head head_of(const locus_backward_call *call, locus_worker *worker, int64_t b,
-                          int64_t h, int64_t kv)
+/* The part of the next head that belongs to its keys [from, to). */
+static void fetch_head(const locus_backward_call *call, const backward_task *next, int64_t from,
+                       int64_t to, locus_prefetch *prefetch)
 {
     const locus_plan *plan = call->plan;
-    const locus_head head = {
-        .plan = plan,
-        .geometry = &plan->backward,
-        .in = call->in,
-        .worker = worker,
-        .b = b,
-        .h = h,
-        .kv = kv,
-        .bias = locus_head_bias(plan, &plan->backward, call->bias, h),
-    };
-    return head;
+    const locus_tensors *in = call->in, *grad = call->grad;
+    locus_prefetch_add(prefetch, &in->k, next->b, next->kv, from, to);
+    locus_prefetch_add(prefetch, &in->v, next->b, next->kv, from, to);
+    if (next->owns_keys) {
+        locus_prefetch_add(prefetch, &grad->k, next->b, next->kv, from, to);
+        locus_prefetch_add(prefetch, &grad->v, next->b, next->kv, from, to);
+    }
+    if (next->owns_tables) {
+        const locus_tensor *const tables[] = {locus_key_table(plan, in),
+                                              locus_key_table(plan, grad)};
+        for (size_t i = 0; i < 2; i++)
+            locus_prefetch_table(prefetch, plan, tables[i], next->h, from, to, plan->call.Tk);
+    }
+    if (locus_present(&in->pos_k)) {
+        const int64_t known = min_i64(to, in->pos_k.shape[1]);
+        locus_prefetch_add(prefetch, &in->pos_k, 0, next->h, from, known);
+        if (next->owns_tables) locus_prefetch_add(prefetch, &grad->pos_k, 0, next->h, from, known);
+    }
 }
 
-static group *carve_worker(const locus_backward_call *call, uint32_t number, locus_worker *worker)
+/* Query rows [from, to) of a task. */
+static void fetch_queries(const locus_backward_call *call, const backward_task *task, int64_t from,
+                          int64_t to, locus_prefetch *prefetch)
 {
-    locus_arena arena = {call->workers + number * call->worker_bytes, 0};
-    locus_worker_carve(call->plan, &call->plan->backward, 1, &arena, worker);
-    return locus_take(&arena, 1, sizeof(group));
+    const locus_tensors *in = call->in, *grad = call->grad;
+    const locus_tensor *const rows[] = {&in->q, call->dout, &call->results->out, &grad->q};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        locus_prefetch_add(prefetch, rows[i], task->b, task->h, from, to);
+    if (!locus_present(&in->pos_q)) return;
+    const int64_t offset = call->plan->call.query_offset, low = max_i64(0, from + offset);
+    const int64_t high = min_i64(to + offset, in->pos_q.shape[1]);
+    locus_prefetch_add(prefetch, &in->pos_q, 0, task->h, low, high);
+    if (task->owns_tables) locus_prefetch_add(prefetch, &grad->pos_q, 0, task->h, low, high);
 }
+
+/* What the thread needs after query tiles [from, to) of the task, which take `tiles` tiles: for the
+ * group that follows in it, or for the first one of its next task. A tile has two products. */
+static void fetch_next(const locus_backward_call *call, const backward_task *now, int64_t from,
+                       int64_t to, int64_t tiles, locus_prefetch *prefetch)
+{
+    const locus_plan *plan = call->plan;
+    const int64_t rows = plan->backward.rows, after = now->index + (int64_t)plan->threads;
+    const backward_task next =
+        locus_backward_task_at(plan, after < locus_backward_tasks(plan) ? after : now->index,
+                               call->accumulate);
+    const int last = to == now->tile_to;
+    const int64_t first = (last ? next.tile_from : to) * rows;
+    const int64_t end = min_i64(first + plan->backward.group * rows, plan->call.Tq);
+    const int64_t all = now->tile_to - now->tile_from, Tk = plan->call.Tk;
+    locus_prefetch_begin(prefetch);
+    fetch_queries(call, last ? &next : now, first, end, prefetch);
+    if (next.b != now->b || next.kv != now->kv)
+        fetch_head(call, &next, (from - now->tile_from) * Tk / all,
+                   (to - now->tile_from) * Tk / all, prefetch);
+    locus_prefetch_spread(prefetch, 2 * tiles);
+}
+
+/* ---- tasks ---- */
 
 /* sum += scale (the sum of the rows) */
 static void add_rows(const locus_plan *plan, const float *rows, int64_t count, float *sum)
@@ -154,192 +201,169 @@ static void add_rows(const locus_plan *plan, const float *rows, int64_t count, f
 }
 
 /* dq = scale (dcontent turned back + dposition); du, dw: their sums over the rows. A row of dq
- * belongs to one query tile of one unit. */
-static void finish_queries(const locus_backward_call *call, const locus_head *head,
-                           const locus_rows *rows, const locus_slot *slot)
+ * belongs to one query tile of one task. */
+static void finish_queries(const locus_backward_worker *w, const locus_gradient_rows *rows)
 {
-    const locus_plan *plan = head->plan;
-    const locus_worker *w = head->worker;
-    const locus_tensor *q = &call->grad->q;
-    const int64_t D = plan->call.D, count = rows->count;
-    const int apart = plan->index != NULL && w->dposition != w->dcontent;
+    const locus_plan *plan = w->head.plan;
+    const locus_tensor *q = &w->call->grad->q;
+    const int64_t D = plan->call.D, first = rows->queries.first, count = rows->queries.count;
     const float factor = (float)plan->call.scale;
-    if (slot->u != NULL) add_rows(plan, w->dcontent, count, slot->u);
-    if (slot->w != NULL) add_rows(plan, w->dposition, count, slot->w);
-    if (!call->wanted.q) return;
+    if (w->slot->u != NULL) add_rows(plan, rows->dcontent, count, w->slot->u);
+    if (w->slot->w != NULL) add_rows(plan, rows->dposition, count, w->slot->w);
+    if (!w->call->wanted.q) return;
     if (plan->turn_query != NULL)
-        locus_turn_rows(plan, w->dcontent, D, w->dcontent, D,
-                        plan->turn_query + 2 * plan->call.pairs * rows->first, -1.0f, count);
-    float *to = locus_f32(q, head->b, head->h, rows->first);
-    plan->kernels->scale_rows(to, q->stride[2], w->dcontent, D, NULL, factor, count, D,
-                              call->accumulate);
-    if (apart)
-        plan->kernels->scale_rows(to, q->stride[2], w->dposition, D, NULL, factor, count, D, 1);
+        locus_turn_rows(plan, (locus_sums){rows->dcontent, D}, rows->dcontent, D,
+                        plan->turn_query + 2 * plan->call.pairs * first, -1.0f, count);
+    float *to = locus_query_row(&w->head, q, first);
+    plan->kernels->scale_rows(to, q->stride[2], rows->dcontent, D, NULL, factor, count, D,
+                              w->call->accumulate);
+    if (plan->index != NULL && !plan->same_query_rows)
+        plan->kernels->scale_rows(to, q->stride[2], rows->dposition, D, NULL, factor, count, D, 1);
 }
 
-static void finish_rows(const locus_backward_call *call, const locus_head *head,
-                        const locus_rows *rows, const locus_slot *slot)
+static void finish_rows(const locus_backward_worker *w, const locus_gradient_rows *rows)
 {
-    const locus_plan *plan = head->plan;
+    const locus_plan *plan = w->head.plan;
+    const locus_wanted *wanted = &w->call->wanted;
+    const locus_sums pos_q = w->slot->pos_q;
     const int64_t D = plan->call.D;
-    if (call->wanted.q || call->wanted.u || call->wanted.w) finish_queries(call, head, rows, slot);
-    if (slot->pos_q != NULL)
-        plan->kernels->scale_rows(slot->pos_q + rows->first * slot->pos_q_row, slot->pos_q_row,
-                                  head->worker->dplace, D, NULL, (float)plan->call.scale,
-                                  rows->count, D, !slot->pos_q_fresh);
+    if (wanted->q || wanted->u || wanted->w) finish_queries(w, rows);
+    if (pos_q.data != NULL)
+        plan->kernels->scale_rows(pos_q.data + rows->queries.first * pos_q.row_stride,
+                                  pos_q.row_stride, rows->dpos_q, D, NULL, (float)plan->call.scale,
+                                  rows->queries.count, D, !w->slot->pos_q_fresh);
 }
 
-/* A row whose every logit is -inf has output 0 and gradient 0: it sees nothing, whatever
- * made the logits so. */
-static int begin_tile(const locus_head *head, const locus_rows *rows, int64_t key_tile,
-                      locus_tile *tile)
-{
-    if (!locus_tile_begin(head, rows, key_tile, tile)) return 0;
-    for (int64_t i = 0; i < tile->rows; i++) {
-        if (head->worker->lse[i] != -INFINITY) continue;
-        tile->from[i] = tile->to[i] = 0;
-        tile->whole = 0;
-        tile->ragged = 1;
-    }
-    return 1;
-}
-
-static void begin_member(const locus_backward_call *call, const locus_head *head,
-                         const locus_slot *slot, int64_t tile, int64_t first, member *m)
-{
-    const locus_plan *plan = call->plan;
-    locus_worker_shift(plan, head->worker, (tile - first) * plan->backward.rows, &m->worker);
-    m->head = *head;
-    m->head.worker = &m->worker;
-    locus_rows_reach(&m->head, tile * plan->backward.rows, &m->rows);
-    locus_rows_load(&m->head, &m->rows);
-    locus_backward_rows_begin(call, &m->head, &m->rows);
-    locus_pass_begin(call, &m->head, slot, m->rows.count, &m->pass);
-}
-
-/* Query tiles [from, to): each key tile meets them all before the next one does. Every sum
+/* Query tiles [from, to): each key tile serves them all before the next one does. Every sum
  * runs in the order of tiles, whatever the group. */
-static void backward_group(const locus_backward_call *call, const locus_head *head,
-                           const locus_unit *unit, int64_t from, int64_t to, const locus_slot *slot,
-                           group *room)
+static void run_group(locus_backward_worker *w, const backward_task *task, int64_t from, int64_t to)
 {
-    member *members = room->members;
-    locus_tile *tile = &room->tile;
     const int64_t count = to - from;
-    int64_t low = INT64_MAX, high = 0, pairs = 0;
+    int64_t low = INT64_MAX, high = 0, tiles = 0;
     for (int64_t g = 0; g < count; g++) {
-        begin_member(call, head, slot, from + g, from, &members[g]);
-        const locus_rows *rows = &members[g].rows;
-        low = locus_least(low, rows->tile_from);
-        high = locus_most(high, rows->tile_to);
-        pairs += rows->tile_to - rows->tile_from;
+        const locus_queries *q = &w->rows[g].queries;
+        locus_gradient_rows_begin(w, (from + g) * w->head.geometry->rows, &w->rows[g]);
+        locus_spread_begin(w, &w->rows[g]);
+        low = min_i64(low, q->tile_from);
+        high = max_i64(high, q->tile_to);
+        tiles += q->tile_to - q->tile_from;
     }
-    locus_look_ahead(call, head, unit, from, to, pairs);
+    fetch_next(w->call, task, from, to, tiles, &w->prefetch);
     for (int64_t t = low; t < high; t++)
         for (int64_t g = 0; g < count; g++) {
-            member *m = &members[g];
-            if (t < m->rows.tile_from || t >= m->rows.tile_to) continue;
-            if (!begin_tile(&m->head, &m->rows, t, tile)) continue;
-            locus_tile_gradients(&m->pass, &m->head, &m->rows, tile);
-            locus_tile_spread(&m->pass, &m->head, &m->rows, tile);
+            locus_gradient_rows *rows = &w->rows[g];
+            if (t < rows->queries.tile_from || t >= rows->queries.tile_to) continue;
+            if (!locus_gradient_tile_begin(w, rows, t)) continue;
+            locus_gradient_tile(w, rows);
+            locus_spread_tile(w, rows);
         }
     for (int64_t g = 0; g < count; g++) {
-        locus_pass_end(&members[g].pass, &members[g].head);
-        finish_rows(call, &members[g].head, &members[g].rows, slot);
+        locus_spread_end(w, &w->rows[g]);
+        finish_rows(w, &w->rows[g]);
     }
 }
 
-/* Turn the unit's dk back to where its keys came from. */
+/* Turn the task's dk back to where its keys came from. */
 static void turn_keys_back(const locus_plan *plan, const locus_slot *slot)
 {
-    if (plan->turn_key == NULL || slot->k == NULL) return;
-    locus_turn_rows(plan, slot->k, slot->k_row, slot->k, slot->k_row, plan->turn_key, -1.0f,
+    if (plan->turn_key == NULL || slot->k.data == NULL) return;
+    locus_turn_rows(plan, slot->k, slot->k.data, slot->k.row_stride, plan->turn_key, -1.0f,
                     plan->call.Tk);
 }
 
-/* Nothing is hidden, and no row of the unit has hidden itself: see begin_tile. */
-static int all_seen(const locus_backward_call *call, const locus_unit *unit)
+/* Nothing is hidden, and no row of the task has hidden itself: see locus_gradient_tile_begin. */
+static int all_seen(const locus_backward_call *call, const backward_task *task)
 {
     const locus_plan *plan = call->plan;
     const int64_t rows = plan->backward.rows;
-    const int64_t end = locus_least(unit->tile_to * rows, plan->call.Tq);
-    for (int64_t m = unit->tile_from * rows; !plan->hides && m < end; m++)
-        if (*locus_f32(&call->results->lse, unit->b, unit->h, m) == -INFINITY) return 0;
+    const int64_t end = min_i64(task->tile_to * rows, plan->call.Tq);
+    for (int64_t m = task->tile_from * rows; !plan->hides && m < end; m++)
+        if (*locus_f32(&call->results->lse, task->b, task->h, m) == -INFINITY) return 0;
     return !plan->hides;
 }
 
-static int is_shared(const locus_tensor *table) { return table == NULL || table->rank == 2; }
-
-static int heads_share_tables(const locus_plan *plan)
-{
-    return is_shared(locus_key_table(plan, &plan->shapes)) &&
-           is_shared(locus_query_table(plan, &plan->shapes));
-}
-
-static void run_unit(void *context, size_t index, uint32_t worker_number)
+static void run_task(void *context, size_t index, uint32_t thread)
 {
     const locus_backward_call *call = context;
     const locus_plan *plan = call->plan;
-    const locus_unit unit =
-        locus_unit_at(plan, call->first_unit + (int64_t)index, call->accumulate);
-    locus_worker worker;
-    group *room = carve_worker(call, worker_number, &worker);
-    locus_head head = head_of(call, &worker, unit.b, unit.h, unit.kv);
-    head.all_seen = all_seen(call, &unit);
-    head.keeps_entries = worker.progress->keeps_entries;
-    char *base = call->slots + index * call->slot_bytes;
+    const backward_task task =
+        locus_backward_task_at(plan, call->first_task + (int64_t)index, call->accumulate);
+    locus_backward_worker worker;
     locus_slot slot;
-    const locus_wanted partial = locus_unit_wanted(call, &unit);
-    const size_t bytes = locus_slot_carve(plan, &partial, base, &slot);
-    memset(base + slot.keys_bytes, 0, bytes - slot.keys_bytes);
-    if (unit.owns_keys) locus_own_keys(call, &unit, &slot);
-    if (unit.owns_tables) locus_own_tables(call, &unit, &slot);
-    locus_head_pack(&head, 0, plan->call.Tk, 1);
-    worker.progress->keeps_entries = heads_share_tables(plan);
-    locus_keys_begin(&head, unit.owns_keys && call->accumulate);
-    const int64_t count = plan->backward.group;
-    for (int64_t tile = unit.tile_from; tile < unit.tile_to; tile += count)
-        backward_group(call, &head, &unit, tile, locus_least(tile + count, unit.tile_to), &slot,
-                       room);
-    locus_keys_end(&head, &slot);
+    locus_backward_worker_begin(call, thread, task.b, task.h, &worker);
+    worker.head.all_seen = all_seen(call, &task);
+    locus_slot_begin(call, &task, call->slots + index * call->slot_bytes, &slot);
+    worker.slot = &slot;
+    locus_backward_worker_pack(&worker, 0, plan->call.Tk);
+    locus_spread_keys_begin(&worker, task.owns_keys && call->accumulate);
+    const int64_t group = plan->backward.group;
+    for (int64_t tile = task.tile_from; tile < task.tile_to; tile += group)
+        run_group(&worker, &task, tile, min_i64(tile + group, task.tile_to));
+    locus_spread_keys_end(&worker);
     turn_keys_back(plan, &slot);
+}
+
+static void run_rounds(locus_backward_call *call)
+{
+    const locus_plan *plan = call->plan;
+    const int64_t tasks = locus_backward_tasks(plan), slots = slot_count(plan, call->slot_bytes);
+    for (int64_t first = 0; first < tasks && plan->call.Tq > 0; first += slots) {
+        call->first_task = first;
+        call->round_tasks = min_i64(slots, tasks - first);
+        locus_parallel_for(plan->threads, (size_t)call->round_tasks, run_task, call);
+        locus_reduce_round(call);
+    }
 }
 
 /* ---- a dense bias that is shared by batch entries or heads ---- */
 
-/* Task = (its batch, its head, query tile): adds the heads that share it in order. */
-static void run_dense(void *context, size_t index, uint32_t worker_number)
+/* dS of one query tile of one head, added to the gradient. */
+static void add_dense_tiles(const locus_backward_call *call, uint32_t thread, int64_t b, int64_t h,
+                            int64_t tile_number)
+{
+    const locus_geometry *g = &call->plan->backward;
+    locus_backward_worker worker;
+    locus_backward_worker_begin(call, thread, b, h, &worker);
+    locus_gradient_rows *rows = &worker.rows[0];
+    const locus_queries *q = &rows->queries;
+    locus_queries_reach(&worker.head, tile_number * g->rows, &rows->queries);
+    locus_backward_worker_pack(&worker, q->tile_from * g->keys,
+                               min_i64(q->tile_to * g->keys, call->plan->call.Tk));
+    locus_gradient_rows_begin(&worker, tile_number * g->rows, rows);
+    for (int64_t t = q->tile_from; t < q->tile_to; t++) {
+        if (!locus_gradient_tile_begin(&worker, rows, t)) continue;
+        locus_gradient_tile(&worker, rows);
+        locus_spread_dense(&worker);
+    }
+}
+
+/* Task = (its batch entry, its head, query tile): adds the heads that share it in order. */
+static void run_dense(void *context, size_t index, uint32_t thread)
 {
     const locus_backward_call *call = context;
     const locus_plan *plan = call->plan;
     const locus_tensor *to = &call->grad->bias_dense;
-    const int64_t tiles = locus_ceil_div(plan->call.Tq, plan->backward.rows);
-    const int64_t tile_number = (int64_t)index % tiles, owner = (int64_t)index / tiles;
+    const int64_t tiles = ceil_div(plan->call.Tq, plan->backward.rows);
+    const int64_t tile = (int64_t)index % tiles, owner = (int64_t)index / tiles;
     const int64_t b_own = owner / to->shape[1], h_own = owner % to->shape[1];
-    locus_worker worker;
-    carve_worker(call, worker_number, &worker);
     for (int64_t b = 0; b < plan->call.B; b++)
         for (int64_t h = 0; h < plan->call.H; h++) {
             if (to->shape[0] != 1 && b != b_own) continue;
             if (to->shape[1] != 1 && h != h_own) continue;
-            const locus_head head =
-                head_of(call, &worker, b, h, h / (plan->call.H / plan->call.Hk));
-            locus_rows rows;
-            locus_rows_reach(&head, tile_number * plan->backward.rows, &rows);
-            locus_rows_load(&head, &rows);
-            locus_head_pack(&head, rows.tile_from * plan->backward.keys,
-                            locus_least(rows.tile_to * plan->backward.keys, plan->call.Tk), 1);
-            locus_backward_rows_begin(call, &head, &rows);
-            locus_pass pass;
-            locus_pass_begin(call, &head, NULL, rows.count, &pass);
-            for (int64_t t = rows.tile_from; t < rows.tile_to; t++) {
-                locus_tile tile;
-                if (!begin_tile(&head, &rows, t, &tile)) continue;
-                locus_tile_gradients(&pass, &head, &rows, &tile);
-                locus_tile_spread_dense(call, &head, &tile);
-            }
+            add_dense_tiles(call, thread, b, h, tile);
         }
 }
+
+static void run_dense_tasks(locus_backward_call *call)
+{
+    const locus_plan *plan = call->plan;
+    const locus_tensor *dense = &call->grad->bias_dense;
+    const int64_t tiles = ceil_div(plan->call.Tq, plan->backward.rows);
+    locus_parallel_for(plan->threads, (size_t)(dense->shape[0] * dense->shape[1] * tiles),
+                       run_dense, call);
+}
+
+/* ---- the call ---- */
 
 static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
                                const locus_results *results, const locus_tensor *dout,
@@ -355,20 +379,22 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
     return locus_check_memory("workspace", workspace, bytes, locus_backward_workspace(plan), error);
 }
 
-static void run_rounds(locus_backward_call *call)
+/* Totals start from 0; relative tables that heads share are packed once. */
+static void begin_call(locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
-    for (uint32_t t = 0; t < plan->threads; t++) {
-        locus_worker worker;
-        carve_worker(call, t, &worker);
-        worker.progress->keeps_entries = 0;
-    }
-    const int64_t units = locus_unit_count(plan), slots = slot_count(plan, call->slot_bytes);
-    for (int64_t first = 0; first < units && plan->call.Tq > 0; first += slots) {
-        call->first_unit = first;
-        call->round_units = units - first < slots ? units - first : slots;
-        locus_parallel_for(plan->threads, (size_t)call->round_units, run_unit, call);
-        locus_fold_round(call);
+    const locus_tensor *dense = &call->grad->bias_dense;
+    call->dense_directly =
+        call->wanted.dense && dense->shape[0] == plan->call.B && dense->shape[1] == plan->call.H;
+    if (!call->accumulate) locus_reduce_zero(call);
+    locus_lower_biases(plan, &plan->backward, call->in, call->bias);
+    if (call->wanted.bias)
+        memset(call->bias_total, 0, (size_t)(plan->call.H * plan->span) * sizeof *call->bias_total);
+    if (call->wanted.cls)
+        memset(call->cls_total, 0, (size_t)(2 * plan->call.H) * sizeof *call->cls_total);
+    if (plan->index != NULL && locus_heads_share_tables(plan) && plan->call.H > 0) {
+        const head_context head = locus_head_at(plan, &plan->backward, call->in, 0, 0);
+        locus_pack_relative(&head, &call->relative);
     }
 }
 
@@ -388,21 +414,9 @@ locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
         .accumulate = (flags & LOCUS_ACCUMULATE) != 0,
     };
     carve(plan, locus_align(workspace), &call);
-    const locus_tensor *dense = &grad->bias_dense;
-    call.dense_directly =
-        call.wanted.dense && dense->shape[0] == plan->call.B && dense->shape[1] == plan->call.H;
-    if (!call.accumulate) locus_fold_zero(&call);
-    locus_lower_biases(plan, &plan->backward, in, call.bias);
-    if (call.wanted.bias)
-        memset(call.bias_total, 0, (size_t)(plan->call.H * plan->span) * sizeof *call.bias_total);
-    if (call.wanted.cls)
-        memset(call.cls_total, 0, (size_t)(2 * plan->call.H) * sizeof *call.cls_total);
+    begin_call(&call);
     run_rounds(&call);
-    if (call.wanted.bias || call.wanted.cls) locus_fold_bias(&call);
-    if (call.wanted.dense && !call.dense_directly)
-        locus_parallel_for(plan->threads,
-                           (size_t)(dense->shape[0] * dense->shape[1] *
-                                    locus_ceil_div(plan->call.Tq, plan->backward.rows)),
-                           run_dense, &call);
+    if (call.wanted.bias || call.wanted.cls) locus_reduce_bias(&call);
+    if (call.wanted.dense && !call.dense_directly) run_dense_tasks(&call);
     return LOCUS_OK;
 }

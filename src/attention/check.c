@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tensors of one call against its plan: present where they were, same shapes,
- * F32 in and out, outputs apart from everything else. */
+#include "attention/check.h"
 
-#include "attention/plan.h"
 #include "core/error.h"
 #include "core/tensor.h"
 

@@ -1,204 +1,148 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partial gradients of a round into the gradients, in the order of the units. */
+#include "attention/fold.h"
 
 #include <string.h>
 
-#include "attention/backward.h"
-#include "core/parallel.h"
-#include "core/tensor.h"
-
-enum { FOLD_ROWS = 256 }; /* rows of one folding task */
-
-/* ---- zero ---- */
-
-/* Walk the rows (last axis) of a tensor and zero them. */
-static void zero_tensor(const locus_tensor *t)
+void locus_fold_begin(const head_context *head, float *room, locus_flush flush, void *context,
+                      locus_fold *fold)
 {
-    int64_t extent[LOCUS_MAX_RANK] = {1, 1, 1, 1}, stride[LOCUS_MAX_RANK] = {0, 0, 0, 0};
-    const uint32_t shift = LOCUS_MAX_RANK - t->rank;
-    for (uint32_t i = 0; i < t->rank; i++) {
-        extent[shift + i] = t->shape[i];
-        stride[shift + i] = t->stride[i];
-    }
-    for (int64_t i = 0; i < extent[0]; i++)
-        for (int64_t j = 0; j < extent[1]; j++)
-            for (int64_t k = 0; k < extent[2]; k++) {
-                float *row = (float *)t->data + i * stride[0] + j * stride[1] + k * stride[2];
-                memset(row, 0, (size_t)extent[3] * sizeof *row);
-            }
+    fold->flush = flush;
+    fold->context = context;
+    locus_strips_begin(head, room, fold->strips);
 }
 
-void locus_fold_zero(const locus_backward_call *call)
+/* Vectors of distances begin at multiples of LOCUS_LANES, wherever the rows of a tile or the
+ * distances of a plan do: the sum of a row depends on neither. `ascending` is minus a distance. */
+static int64_t vector_start(int64_t ascending)
 {
-    const locus_tensors *g = call->grad;
-    const int units = locus_unit_count(call->plan) > 0 && call->plan->call.Tq > 0,
-              own_keys = units && locus_heads_own_keys(call->plan, call->accumulate);
-    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
-        const locus_tensor *t = locus_tensor_at_const(g, i);
-        if ((t == &g->q && units) || ((t == &g->k || t == &g->v) && own_keys)) continue;
-        if (units && locus_owned_by_heads(call, t)) continue;
-        if (locus_present(t) && locus_tensor_elements(t) > 0) zero_tensor(t);
-    }
+    const int64_t down = ascending >= 0 ? ascending : ascending - (LOCUS_LANES - 1);
+    return down / LOCUS_LANES * LOCUS_LANES;
 }
 
-/* ---- slots ---- */
-
-/* Where rows of one kind of partial gradient go. */
-typedef struct target {
-    float *data; /* of partial row `first` */
-    int64_t row; /* stride */
-    int64_t first, count;
-} target;
-
-static target key_target(const locus_tensor *to, const locus_unit *unit, int64_t count)
+/* Hand on the columns below entry `first`, keep the rest, and have zeros up to `end`. */
+static void advance(const head_context *head, const locus_band *band, const locus_fold *fold,
+                    locus_strip *strip, int64_t first, int64_t end)
 {
-    return (target){(float *)to->data + unit->b * to->stride[0] + unit->kv * to->stride[1],
-                    to->stride[2], 0, count};
+    const int64_t done = min_i64(min_i64(first, strip->end), head->plan->row_count);
+    if (done > strip->first) fold->flush(fold->context, head, band, strip, done - strip->first);
+    locus_strip_roll(head->plan->kernels, strip, first, band->rows);
+    for (int64_t r = 0; end > strip->end && r < band->rows; r++)
+        memset(strip->data + r * strip->row_stride + (strip->end - first), 0,
+               (size_t)(end - strip->end) * sizeof *strip->data);
+    strip->end = max_i64(strip->end, end);
 }
 
-/* Partial rows are entries of the table. */
-static target table_target(const locus_plan *plan, const locus_tensor *to, const locus_unit *unit)
+/* The pairs of a band whose distances have numbers z in [from, to); at most one of the two cuts the
+ * band, and between vectors of distances. The strip holds their entries. */
+static void fold_pairs(const head_context *head, const locus_band *band, const float *T,
+                       int64_t from, int64_t to, const locus_strip *strip)
 {
-    int64_t stride;
-    float *entries = locus_table_entries(plan, to, unit->h, &stride);
-    return (target){entries, stride, 0, plan->row_count};
+    const locus_plan *plan = head->plan;
+    const int64_t z_00 = locus_z_of(plan, band->delta_00), z_low = z_00 - (band->rows - 1);
+    const int64_t high = min_i64(to, z_00 + band->columns);
+    const int64_t at = plan->call.most + vector_start(z_low - plan->call.most);
+    const locus_fold_tile fold = {.y = strip->data,
+                                  .y_row = strip->row_stride,
+                                  .first = (int32_t)strip->first,
+                                  .index = plan->index + at,
+                                  .x = T + band->first * head->geometry->stride,
+                                  .x_row = head->geometry->stride,
+                                  .rows = band->rows,
+                                  .width = band->columns,
+                                  .start = z_00 - at,
+                                  .skip_from = from > z_low ? INT64_MIN : high - at,
+                                  .skip_to = from > z_low ? from - at : INT64_MAX};
+    plan->kernels->fold(&fold);
 }
 
-static target head_target(const locus_tensor *to, const locus_unit *unit)
+static void fold_range(const head_context *head, const locus_band *band, const float *T,
+                       int64_t from, int64_t to, const locus_fold *fold, locus_strip *strip)
 {
-    return (target){(float *)to->data + unit->h * to->stride[0], 0, 0, 1};
+    const int32_t *index = head->plan->index;
+    const int64_t z_00 = locus_z_of(head->plan, band->delta_00);
+    const int64_t low = max_i64(from, z_00 - (band->rows - 1));
+    const int64_t high = min_i64(to, z_00 + band->columns);
+    if (low >= high) return;
+    advance(head, band, fold, strip, index[low], index[high - 1] + 1);
+    fold_pairs(head, band, T, from, to, strip);
 }
 
-/* Partial row r is position first_position + r, of which [0, rows of the tensor) exist. */
-static target place_target(const locus_tensor *to, const locus_unit *unit, int64_t first_position,
-                           int64_t count)
+/* A row that uses one entry with all columns needs its sum alone. Such rows are the first ones,
+ * whose columns lie far behind, and the last, whose columns lie far before. Returns the others. */
+static locus_band fold_row_sums(const locus_band *band, const float *sums, const locus_strip *strip)
 {
-    const int64_t from = first_position < 0 ? -first_position : 0;
-    const int64_t known = to->shape[1] - first_position;
-    const int64_t end = count < known ? count : known;
-    return (target){(float *)to->data + unit->h * to->stride[0] +
-                        (first_position + from) * to->stride[1],
-                    to->stride[1], from, end > from ? end - from : 0};
+    const int32_t *first = band->origin, *last = band->origin + band->columns - 1;
+    int64_t from = 0, to = band->rows;
+    for (; from < to && first[-from] == last[-from]; from++)
+        strip->data[from * strip->row_stride + first[-from] - strip->first] += sums[from];
+    for (; to > from && first[1 - to] == last[1 - to]; to--)
+        strip->data[(to - 1) * strip->row_stride + first[1 - to] - strip->first] += sums[to - 1];
+    locus_band rest = *band;
+    rest.first += from;
+    rest.delta_00 += from;
+    rest.rows = to - from;
+    return rest;
 }
 
-/* Add rows [low, high) of a partial buffer, as far as the target has them. */
-static void fold_rows(const locus_kernels *kernels, const float *from, int64_t width, target to,
-                      int64_t low, int64_t high)
+static void fold_band(const head_context *head, const locus_band *band, const float *T,
+                      const float *sums, const locus_fold *fold, locus_strip *strip)
 {
-    if (from == NULL) return;
-    const int64_t begin = low > to.first ? low : to.first;
-    const int64_t end = high < to.first + to.count ? high : to.first + to.count;
-    for (int64_t r = begin; r < end; r++)
-        kernels->add(to.data + (r - to.first) * to.row, from + r * width, width);
+    advance(head, band, fold, strip, band->low, band->high + 1);
+    const locus_band rest = sums != NULL ? fold_row_sums(band, sums, strip) : *band;
+    locus_strip rows = *strip;
+    rows.data += (rest.first - band->first) * strip->row_stride;
+    if (rest.rows > 0) fold_pairs(head, &rest, T, INT64_MIN, INT64_MAX, &rows);
 }
 
-static void fold_unit(const locus_backward_call *call, int64_t number, int64_t low, int64_t high)
+static void fold_one_by_one(const head_context *head, const locus_band *band, const float *T,
+                            const locus_fold *fold, locus_strip *strip)
 {
-    const locus_plan *plan = call->plan;
-    const locus_call *c = &plan->call;
-    const locus_kernels *k = plan->kernels;
-    const locus_tensors *g = call->grad;
-    const locus_unit unit = locus_unit_at(plan, call->first_unit + number, call->accumulate);
-    locus_slot slot;
-    const locus_wanted wanted = locus_unit_wanted(call, &unit);
-    locus_slot_carve(plan, &wanted, call->slots + (size_t)number * call->slot_bytes, &slot);
-    if (slot.k) fold_rows(k, slot.k, c->D, key_target(&g->k, &unit, c->Tk), low, high);
-    if (slot.v) fold_rows(k, slot.v, c->Dv, key_target(&g->v, &unit, c->Tk), low, high);
-    if (slot.key_table)
-        fold_rows(k, slot.key_table, c->D, table_target(plan, locus_key_table(plan, g), &unit), low,
-                  high);
-    if (slot.query_table && slot.query_table != slot.key_table)
-        fold_rows(k, slot.query_table, c->D, table_target(plan, locus_query_table(plan, g), &unit),
-                  low, high);
-    if (slot.value_table)
-        fold_rows(k, slot.value_table, c->Dv, table_target(plan, locus_value_table(plan, g), &unit),
-                  low, high);
-    if (slot.u) fold_rows(k, slot.u, c->D, head_target(&g->u, &unit), low, high);
-    if (slot.w) fold_rows(k, slot.w, c->D, head_target(&g->w, &unit), low, high);
-    if (slot.pos_q)
-        fold_rows(k, slot.pos_q, c->D, place_target(&g->pos_q, &unit, c->query_offset, c->Tq), low,
-                  high);
-    if (slot.pos_k)
-        fold_rows(k, slot.pos_k, c->D, place_target(&g->pos_k, &unit, 0, c->Tk), low, high);
-    if (slot.bias)
-        for (int64_t z = low; z < high && z < plan->span; z++)
-            call->bias_total[unit.h * plan->span + z] += slot.bias[z];
-    if (slot.cls && low == 0) {
-        call->cls_total[2 * unit.h] += slot.cls[0];
-        call->cls_total[2 * unit.h + 1] += slot.cls[1];
+    const int64_t stride = head->geometry->stride;
+    const float *from = T + band->first * stride;
+    advance(head, band, fold, strip, band->low, band->high + 1);
+    for (int64_t i = 0; i < band->rows; i++)
+        for (int64_t j = 0; j < band->columns; j++)
+            strip->data[i * strip->row_stride + band->origin[j - i] - strip->first] +=
+                from[i * stride + j];
+}
+
+void locus_fold_tile_weights(const head_context *head, const locus_tile *tile, const float *T,
+                             const float *sums, locus_fold *fold)
+{
+    for (int64_t b = 0; b < locus_bands(tile); b++) {
+        const locus_band band = locus_band_at(head->plan, tile, b);
+        if (head->plan->table_steps)
+            fold_band(head, &band, T, sums != NULL ? sums + band.first : NULL, fold,
+                      &fold->strips[b]);
+        else
+            fold_one_by_one(head, &band, T, fold, &fold->strips[b]);
     }
 }
 
-/* Task = a band of rows of every partial buffer, over all units of the round in order. */
-static void fold_band(void *context, size_t index, uint32_t worker)
+void locus_fold_outside_run(const head_context *head, const locus_tile *tile, const float *T,
+                            locus_fold *fold)
 {
-    const locus_backward_call *call = context;
-    (void)worker;
-    const int64_t low = (int64_t)index * FOLD_ROWS;
-    for (int64_t unit = 0; unit < call->round_units; unit++)
-        fold_unit(call, unit, low, low + FOLD_ROWS);
-}
-
-void locus_fold_round(const locus_backward_call *call)
-{
-    const locus_plan *plan = call->plan;
-    int64_t rows = plan->span;
-    if (plan->call.Tk > rows) rows = plan->call.Tk;
-    if (plan->call.Tq > rows) rows = plan->call.Tq;
-    if (plan->row_count > rows) rows = plan->row_count;
-    const size_t bands = (size_t)((rows + FOLD_ROWS - 1) / FOLD_ROWS);
-    locus_parallel_for(plan->threads, bands, fold_band, (void *)(uintptr_t)call);
-}
-
-/* ---- the bias and the reset ---- */
-
-static void pull_back_head(void *context, size_t head, uint32_t worker)
-{
-    const locus_backward_call *call = context;
-    const locus_plan *plan = call->plan;
-    const double *by_z = call->bias_total + (int64_t)head * plan->span;
-    const int64_t h = (int64_t)head;
-    (void)worker;
-    if (plan->bias_row != NULL) {
-        double *to = (double *)call->exact.bias.data + h;
-        for (int64_t z = 0; z < plan->span; z++) to[plan->bias_row[z] * plan->call.H] += by_z[z];
+    const locus_plan *plan = head->plan;
+    if (plan->run_from == plan->run_to) {
+        locus_fold_tile_weights(head, tile, T, NULL, fold);
         return;
     }
-    for (int64_t z = 0; z < plan->span; z++)
-        plan->call.scheme->bias_grad(&plan->call, call->in, h, plan->call.most - z, by_z[z],
-                                     &call->exact);
-}
-
-static void add_exact(const locus_tensor *to, const locus_tensor *from)
-{
-    if (!locus_present(to)) return;
-    const int64_t columns = to->rank == 2 ? to->shape[1] : 1;
-    for (int64_t i = 0; i < to->shape[0]; i++)
-        for (int64_t j = 0; j < columns; j++) {
-            float *at = (float *)to->data + locus_offset(to, i, j, 0, 0);
-            *at = (float)((double)*at + ((const double *)from->data)[i * columns + j]);
-        }
-}
-
-void locus_fold_bias(const locus_backward_call *call)
-{
-    const locus_plan *plan = call->plan;
-    const locus_tensors *g = call->grad, *e = &call->exact;
-    const locus_tensor *const pairs[][2] = {
-        {&g->bias, &e->bias}, {&g->slopes, &e->slopes}, {&g->a, &e->a}, {&g->p, &e->p}};
-    if (call->wanted.bias) {
-        for (size_t i = 0; i < 4; i++)
-            if (locus_present(pairs[i][1]))
-                memset(pairs[i][1]->data, 0,
-                       (size_t)locus_tensor_elements(pairs[i][1]) * sizeof(double));
-        locus_parallel_for(plan->threads, (size_t)plan->call.H, pull_back_head,
-                           (void *)(uintptr_t)call);
-        for (size_t i = 0; i < 4; i++) add_exact(pairs[i][0], pairs[i][1]);
+    for (int64_t b = 0; b < locus_bands(tile); b++) {
+        const locus_band band = locus_band_at(plan, tile, b);
+        locus_strip *strip = &fold->strips[b];
+        if (plan->run_from > 0) fold_range(head, &band, T, INT64_MIN, plan->run_from, fold, strip);
+        if (plan->run_to < plan->span)
+            fold_range(head, &band, T, plan->run_to, INT64_MAX, fold, strip);
     }
-    if (call->wanted.cls)
-        for (int64_t h = 0; h < plan->call.H; h++)
-            for (int64_t i = 0; i < 2; i++) {
-                float *at = (float *)g->cls.data + locus_offset(&g->cls, i, h, 0, 0);
-                *at = (float)((double)*at + call->cls_total[2 * h + i]);
-            }
+}
+
+void locus_fold_end(const head_context *head, int64_t rows, locus_fold *fold)
+{
+    for (int64_t first = 0; first < rows; first += BAND_ROWS) {
+        locus_strip *strip = &fold->strips[first / BAND_ROWS];
+        const locus_band band = {.first = first, .rows = min_i64(BAND_ROWS, rows - first)};
+        const int64_t end = min_i64(strip->end, head->plan->row_count);
+        if (end > strip->first) fold->flush(fold->context, head, &band, strip, end - strip->first);
+        strip->first = strip->end = 0;
+    }
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From a scheme's hooks to tables: the only place where the two meet. */
+#include "attention/lower.h"
 
 #include <math.h>
 #include <string.h>
 
-#include "attention/plan.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
@@ -28,25 +27,25 @@ static int64_t next_vector(const locus_plan *plan, int64_t z, int64_t end)
 }
 
 /* Of a run [from, to) of consecutive entries, whole vectors; but nothing lies beyond the index. */
-static void keep_near(locus_plan *plan, int64_t from, int64_t to)
+static void keep_run(locus_plan *plan, int64_t from, int64_t to)
 {
     if (from > 0) from = next_vector(plan, from, to);
     if (to < plan->span) {
         const int64_t past = next_vector(plan, to, to + LOCUS_LANES);
         to = past == to ? to : past - LOCUS_LANES;
     }
-    if (to - from < NEAR_LEAST || to - from <= plan->near_to - plan->near_from) return;
-    plan->near_from = from;
-    plan->near_to = to;
+    if (to - from < RUN_MIN || to - from <= plan->run_to - plan->run_from) return;
+    plan->run_from = from;
+    plan->run_to = to;
 }
 
-static void find_near(locus_plan *plan)
+static void find_run(locus_plan *plan)
 {
     const int32_t *index = plan->index;
-    plan->near_from = plan->near_to = plan->span;
+    plan->run_from = plan->run_to = plan->span;
     for (int64_t from = 0, to; plan->table_steps && from < plan->span; from = to) {
         for (to = from + 1; to < plan->span && index[to] == index[to - 1] + 1;) to++;
-        keep_near(plan, from, to);
+        keep_run(plan, from, to);
     }
 }
 
@@ -77,22 +76,12 @@ static locus_status lower_index(locus_plan *plan, locus_error *error)
                               plan->call.scheme->info.name);
         if (step > 1) plan->table_steps = 0;
     }
-    find_near(plan);
+    find_run(plan);
     for (int64_t pad = 0; pad < INDEX_PAD; pad++) {
         index[-1 - pad] = index[0];
         index[span + pad] = index[span - 1];
     }
     return LOCUS_OK;
-}
-
-float *locus_table_entries(const locus_plan *plan, const locus_tensor *table, int64_t head,
-                           int64_t *stride)
-{
-    const int shared = table->rank == 2;
-    const int64_t row = table->stride[shared ? 0 : 1];
-    const int64_t first = plan->row_first + (plan->table_descends ? plan->row_count - 1 : 0);
-    *stride = plan->table_descends ? -row : row;
-    return (float *)table->data + (shared ? 0 : head * table->stride[0]) + first * row;
 }
 
 /* cos and sin for positions first .. first + count - 1, [count][2][pairs], times the gain
@@ -109,7 +98,7 @@ static float *turn_table(const locus_plan *plan, int64_t first, int64_t count, d
         for (int64_t i = 0; i < count; i++) {
             const double angle = (double)(first + i) * frequency;
             const int64_t step =
-                first + i - plan->gain_block * locus_block_of_position(plan, first + i);
+                first + i - plan->gain_block * locus_gain_block_of(plan, first + i);
             const double gain = log_gain == 0.0 ? 1.0 : exp(direction * (double)step * log_gain);
             table[2 * i * call->pairs + t] = (float)(gain * cos(angle));
             table[(2 * i + 1) * call->pairs + t] = (float)(gain * sin(angle));
@@ -121,7 +110,7 @@ static float *turn_table(const locus_plan *plan, int64_t first, int64_t count, d
 /* The largest block over which no gain exceeds e^40. */
 static int64_t choose_gain_block(const locus_call *call, double *steepest)
 {
-    int64_t block = MOST_KEYS;
+    int64_t block = MAX_TILE_KEYS;
     *steepest = 0.0;
     for (int64_t t = 0; t < call->pairs; t++) {
         double frequency, log_gain;
@@ -139,9 +128,9 @@ static locus_status lower_gains(locus_plan *plan)
     double steepest;
     plan->gain_block = choose_gain_block(call, &steepest);
     if (steepest == 0.0) return LOCUS_OK;
-    const int64_t last_key = locus_block_of_position(plan, call->Tk);
-    const int64_t last_query = locus_block_of_position(plan, call->query_offset + call->Tq);
-    plan->least_block = locus_block_of_position(plan, call->query_offset) - last_key;
+    const int64_t last_key = locus_gain_block_of(plan, call->Tk);
+    const int64_t last_query = locus_gain_block_of(plan, call->query_offset + call->Tq);
+    plan->least_block = locus_gain_block_of(plan, call->query_offset) - last_key;
     const int64_t blocks = last_query - plan->least_block + 1;
     plan->gain = locus_allocate(plan->allocator, (size_t)(blocks * call->D), sizeof *plan->gain);
     if (plan->gain == NULL) return LOCUS_ERR_MEMORY;
@@ -178,6 +167,8 @@ locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_er
     plan->hides = plan->span < call->Tq + call->Tk - 1 || locus_present(&shapes->mask) ||
                   locus_present(&shapes->key_mask) || locus_present(&shapes->bias_dense) ||
                   call->dropout > 0.0;
+    plan->same_query_rows =
+        scheme->turn == NULL && !locus_present(&shapes->u) && !locus_present(&shapes->w);
     plan->has_reset = locus_present(&shapes->cls);
     plan->has_bias =
         scheme->bias != NULL && (scheme->bias_row == NULL || locus_present(&shapes->bias));
@@ -206,9 +197,9 @@ void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t h
     const locus_call *call = &plan->call;
     const float *column =
         plan->bias_row == NULL ? NULL : (const float *)in->bias.data + head * in->bias.stride[1];
-    const int64_t low = locus_most(from, 0), high = locus_least(to, plan->span);
-    for (int64_t z = from; z < locus_least(low, to); z++) values[z - from] = 0.0f;
-    for (int64_t z = locus_most(high, from); z < to; z++) values[z - from] = 0.0f;
+    const int64_t low = max_i64(from, 0), high = min_i64(to, plan->span);
+    for (int64_t z = from; z < min_i64(low, to); z++) values[z - from] = 0.0f;
+    for (int64_t z = max_i64(high, from); z < to; z++) values[z - from] = 0.0f;
     if (column == NULL && call->scheme->bias_run != NULL && low < high) {
         call->scheme->bias_run(call, in, head, call->most - low, high - low, values + (low - from));
         return;
@@ -230,7 +221,7 @@ static void lower_head(void *context, size_t head, uint32_t worker)
 {
     const bias_call *call = context;
     (void)worker;
-    const int64_t pad = call->geometry->window;
+    const int64_t pad = call->geometry->distances;
     locus_lower_bias(call->plan, call->in, (int64_t)head, -pad, call->plan->span + pad,
                      call->bias + (int64_t)head * locus_bias_room(call->plan, call->geometry));
 }

@@ -2,34 +2,53 @@
 #ifndef LOCUS_ATTENTION_ONLINE_H
 #define LOCUS_ATTENTION_ONLINE_H
 
-/* The streaming softmax over one query tile: begin, a step per key tile in ascending order,
- * finish. Between steps, worker->top, sum and out hold the invariant of softmax_step. */
+/* The streaming softmax over one query tile: begin, a step per key tile in ascending order, end,
+ * write. Between steps, max, sum and out hold the invariant of softmax_step. */
 
-#include "attention/relative.h"
+#include "attention/fold.h"
+#include "attention/scores.h"
+#include "attention/softmax_rows.h"
 
 typedef struct locus_online {
-    const locus_head *head;
-    locus_rows rows;
-    locus_strips key_strips; /* position . RK                              */
-    locus_strips value_fold; /* weights by entry, to be multiplied by RV   */
-    locus_block value_table;
-    int out_holds; /* worker->out holds a sum, else anything */
-    /* Not NULL: there is but one key tile, and it may write its rows itself; see written. */
+    const head_context *head;
+    const locus_path *path;
+    locus_queries queries;
+    locus_scores scores;
+    locus_softmax_rows softmax;
+    float *out;    /* [rows][Dv] */
+    int out_holds; /* a sum, else anything */
+    float *clean;  /* [keys][Dv] room for values */
+    locus_operand value_table;
+    locus_fold value_fold; /* weights by entry, to be multiplied by the value table */
+    float *fold_strips;    /* its room */
+    /* Not NULL: there is but one key tile, which may write its rows itself; see written. */
     const locus_results *results;
     int written;
 } locus_online;
 
-/* The query tile whose row 0 is `first`. The head stays the caller's. */
-void locus_online_begin(locus_online *online, const locus_head *head, int64_t first);
+/* Rooms for the query rows; those of queries and scores are the path's. */
+void locus_online_carve(const locus_plan *plan, locus_arena *arena, locus_online *online);
+
+/* The query tile whose row 0 is `first`, with the keys and tables that online->scores has. The head
+ * stays the caller's. */
+void locus_online_begin(locus_online *online, const head_context *head, int64_t first);
 
 void locus_online_step(locus_online *online, int64_t key_tile);
 
-/* worker->out is the sum over all keys that were seen. */
-void locus_online_flush(locus_online *online);
+/* out is the sum over all keys that were seen. */
+void locus_online_end(locus_online *online);
 
-/* The head's rows of out and lse, from top, sum and unnormalised out. */
-void locus_online_write(const locus_head *head, const locus_rows *rows,
-                        const locus_results *results, const float *top, const float *sum,
-                        const float *out);
+/* Rows of out and lse, from the maximum, the sum and the unnormalised out of each. */
+typedef struct locus_sum_rows {
+    const float *max, *sum, *out; /* [count], [count], [count][Dv] */
+    int64_t first, count;
+} locus_sum_rows;
+void locus_write_rows(const head_context *head, const locus_results *results,
+                      const locus_sum_rows *rows);
+static inline locus_sum_rows locus_online_rows(const locus_online *online)
+{
+    return (locus_sum_rows){online->softmax.max, online->softmax.sum, online->out,
+                            online->queries.first, online->queries.count};
+}
 
 #endif

@@ -1,75 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/plan.h"
 
-#include <locus/runtime.h>
-#include <string.h>
-
-#include "core/error.h"
-#include "core/memory.h"
-
-locus_status locus_plan_new(locus_plan **out, const locus_config *config,
-                            const locus_tensors *shapes, locus_error *error)
-{
-    if (out == NULL || config == NULL || shapes == NULL)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "plan: NULL argument");
-    *out = NULL;
-    locus_call call;
-    LOCUS_TRY(locus_call_resolve(&call, LOCUS_ATTEND, config, shapes, error));
-    const locus_kernels *kernels = locus_kernels_pick(config->isa);
-    if (kernels == NULL)
-        return locus_fail(error, LOCUS_ERR_ISA, "isa: config or LOCUS_ISA names no kernel table");
-
-    locus_plan *plan = locus_allocate(config->allocator, 1, sizeof *plan);
-    if (plan == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "plan: out of memory");
-    plan->call = call;
-    plan->shapes = *shapes;
-    plan->kernels = kernels;
-    plan->allocator = config->allocator;
-    plan->threads = config->threads != 0 ? config->threads : locus_default_threads();
-    const locus_status status = locus_lower(plan, shapes, error);
-    if (status != LOCUS_OK) {
-        locus_plan_free(plan);
-        return status;
-    }
-    locus_choose_geometry(plan, config->path);
-    *out = plan;
-    return LOCUS_OK;
-}
-
-void locus_plan_free(locus_plan *plan)
-{
-    if (plan == NULL) return;
-    locus_lower_free(plan);
-    locus_release(plan->allocator, plan);
-}
-
-void locus_plan_describe(const locus_plan *plan, locus_plan_info *info)
-{
-    const locus_call *call = &plan->call;
-    const locus_plan_info full = {
-        .size = sizeof full,
-        .batch = call->B,
-        .heads = call->H,
-        .kv_heads = call->Hk,
-        .queries = call->Tq,
-        .keys = call->Tk,
-        .head_dim = call->D,
-        .value_dim = call->Dv,
-        .query_offset = call->query_offset,
-        .scale = call->scale,
-        .threads = plan->threads,
-        .isa = plan->kernels->isa,
-        .path = plan->few_rows ? "rows" : "tiles",
-    };
-    *info = full;
-}
-
 const locus_tensor *locus_key_table(const locus_plan *plan, const locus_tensors *in)
 {
     return locus_tensor_slot(in, plan->call.scheme->key_table);
 }
 
-const locus_tensor *locus_query_table(const locus_plan *plan, const locus_tensors *in)
+const locus_tensor *locus_key_side_table(const locus_plan *plan, const locus_tensors *in)
 {
     return locus_tensor_slot(in, plan->call.scheme->query_table);
 }
@@ -77,4 +14,14 @@ const locus_tensor *locus_query_table(const locus_plan *plan, const locus_tensor
 const locus_tensor *locus_value_table(const locus_plan *plan, const locus_tensors *in)
 {
     return locus_tensor_slot(in, plan->call.scheme->value_table);
+}
+
+float *locus_table_entries(const locus_plan *plan, const locus_tensor *table, int64_t head,
+                           int64_t *stride)
+{
+    const int shared = table->rank == 2;
+    const int64_t row_stride = table->stride[shared ? 0 : 1];
+    const int64_t first = plan->row_first + (plan->table_descends ? plan->row_count - 1 : 0);
+    *stride = plan->table_descends ? -row_stride : row_stride;
+    return (float *)table->data + (shared ? 0 : head * table->stride[0]) + first * row_stride;
 }

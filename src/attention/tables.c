@@ -1,39 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/tables.h"
 
+#include "attention/check.h"
+#include "attention/lower.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
-#include "core/tensor.h"
 
-/* 1 for a table that all heads share. */
-static int64_t copies(const locus_plan *plan, const locus_tensor *table)
-{
-    return table->rank == 3 ? plan->call.H : 1;
-}
+static int has_heads(const locus_tensor *table) { return table != NULL && table->rank == 3; }
 
-static float *take_panels(const locus_plan *plan, const locus_tensor *table, locus_arena *arena,
-                          int64_t *each)
-{
-    *each = 0;
-    if (table == NULL || plan->few_rows) return NULL;
-    const int64_t floats = locus_panel_floats(plan->row_count, plan->call.D);
-    *each = table->rank == 3 ? floats : 0;
-    return locus_take_floats(arena, copies(plan, table) * floats);
-}
-
+/* The rows path reads tables in place. */
 static void carve(const locus_plan *plan, locus_arena *arena, locus_tables *t)
 {
     const locus_call *call = &plan->call;
     const locus_tensors *in = &plan->shapes;
-    const locus_tensor *values = locus_value_table(plan, in);
-    const int places = locus_present(&in->pos_k) && !plan->few_rows;
+    const locus_tensor *keys = locus_key_table(plan, in), *values = locus_value_table(plan, in);
+    const int packs = !plan->rows_path, positions = locus_present(&in->pos_k) && packs;
+    const int64_t key_floats = locus_panel_floats(plan->row_count, call->D);
+    t->key_stride = has_heads(keys) ? key_floats : 0;
+    t->pos_k_stride = positions ? locus_panel_floats(call->Tk, call->D) : 0;
     t->bias = locus_take_floats(arena, call->H * locus_bias_room(plan, &plan->forward));
-    t->key_panels = take_panels(plan, locus_key_table(plan, in), arena, &t->key_each);
-    t->place_each = places ? locus_panel_floats(call->Tk, call->D) : 0;
-    t->place_panels = locus_take_floats(arena, call->H * t->place_each);
-    t->place_bad = locus_take(arena, places ? call->H * call->Tk : 0, 1);
-    t->value_bad = locus_take(arena, values ? plan->row_count : 0, 1);
+    t->first = (locus_head_tables){
+        .key_panels = locus_take_optional(arena, keys != NULL && packs,
+                                          (has_heads(keys) ? call->H : 1) * key_floats),
+        .value_bad = locus_take_flags(arena, values != NULL, plan->row_count),
+        .pos_k_panels = locus_take_optional(arena, positions, call->H * t->pos_k_stride),
+        .pos_k_bad = locus_take_flags(arena, positions, call->H * call->Tk),
+    };
+}
+
+locus_head_tables locus_tables_of_head(const locus_tables *tables, int64_t h)
+{
+    locus_head_tables t = tables->first;
+    if (t.key_panels != NULL) t.key_panels += h * tables->key_stride;
+    if (t.pos_k_panels != NULL) t.pos_k_panels += h * tables->pos_k_stride;
+    if (t.pos_k_bad != NULL) t.pos_k_bad += h * tables->plan->call.Tk;
+    return t;
 }
 
 /* Pack the tables of one head by the code that packs them in a call. */
@@ -47,20 +49,13 @@ static void fill_head(void *context, size_t index, uint32_t worker_number)
     const filling *f = context;
     const locus_plan *plan = f->tables->plan;
     (void)worker_number;
-    locus_worker worker = {0};
-    const locus_head head = {.plan = plan,
-                             .geometry = &plan->forward,
-                             .in = f->in,
-                             .worker = &worker,
-                             .unpacked = plan->few_rows,
-                             .packs_scale = 1,
-                             .tables = f->tables,
-                             .h = (int64_t)index};
-    locus_tables_use(&head);
-    const int first = index == 0;
-    if (!first && f->tables->key_each == 0) worker.key_table_panels = NULL;
-    if (!first) worker.value_table_bad = NULL;
-    locus_tables_pack(&head);
+    head_context head = locus_head_at(plan, &plan->forward, f->in, 0, (int64_t)index);
+    head.scale_in_panels = 1;
+    locus_head_tables tables = locus_tables_of_head(f->tables, head.h);
+    if (head.h > 0 && f->tables->key_stride == 0) tables.key_panels = NULL;
+    if (head.h > 0) tables.value_bad = NULL;
+    locus_pack_relative(&head, &tables);
+    locus_pack_pos_k(&head, &tables, 0, plan->call.Tk);
 }
 
 static locus_tables *allocate(const locus_plan *plan)
@@ -97,17 +92,4 @@ locus_status locus_tables_new(locus_tables **out, const locus_plan *plan, const 
 void locus_tables_free(locus_tables *tables)
 {
     if (tables != NULL) locus_release(tables->plan->allocator, tables);
-}
-
-void locus_tables_use(const locus_head *head)
-{
-    const locus_tables *t = head->tables;
-    locus_worker *w = head->worker;
-    const int64_t h = head->h;
-    w->key_table_panels = t->key_panels != NULL ? t->key_panels + h * t->key_each : NULL;
-    if (!head->unpacked) {
-        w->place_panels = t->place_panels + h * t->place_each;
-        w->place_bad = t->place_bad + h * head->plan->call.Tk;
-    }
-    w->value_table_bad = t->value_bad;
 }

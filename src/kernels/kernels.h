@@ -22,6 +22,10 @@
 
 /* LOCUS_LANES: no vector is wider; tiles have room for this many floats behind their last column. */
 
+/* Rows of a register tile: products are computed for so many rows at a time, and a caller that
+ * leaves out what rows do not need does so by so many. */
+#define LOCUS_REGISTER_ROWS 6
+
 /* Right operands of products are packed into panels, whose layout is the kernels' own
  * business. Panels of `count` rows take locus_panel_floats floats, and row `first`, a
  * multiple of LOCUS_PANEL, begins at locus_panel_at. */
@@ -210,7 +214,7 @@ typedef LOCUS_EXPAND((*locus_expand_fn));
  * entries that one of them meets and LOCUS_FOLD_MARGIN more before and behind, 0 where no pair
  * does; perhaps some beyond, fewer than LOCUS_FOLD_SLACK in all. It needs an index of steps of 0
  * or 1, readable so far. */
-#define LOCUS_FOLD_MARGIN 5
+#define LOCUS_FOLD_MARGIN (LOCUS_REGISTER_ROWS - 1)
 #define LOCUS_FOLD_SLACK 32
 typedef struct locus_column_table {
     float *data; /* entry `first` */

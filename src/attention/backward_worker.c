@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attention/backward_worker.h"
+
+#include <string.h>
+
+#include "attention/lower.h"
+
+static void carve_rows(const locus_plan *plan, locus_arena *arena, locus_gradient_rows *r)
+{
+    const int64_t count = plan->backward.rows + LOCUS_LANES, D = plan->call.D;
+    const int positions = locus_present(&plan->shapes.pos_q);
+    locus_queries_carve(plan, &plan->backward, 1, arena, &r->queries);
+    r->lse = locus_take_floats(arena, count);
+    r->factor = locus_take_floats(arena, count);
+    r->row_dot = locus_take_floats(arena, count);
+    r->dout = locus_take_floats(arena, count * plan->call.Dv);
+    r->dout_bad = locus_take_flags(arena, 1, count);
+    r->dcontent = locus_take_floats(arena, count * D);
+    r->dposition = plan->same_query_rows
+                       ? r->dcontent
+                       : locus_take_optional(arena, plan->index != NULL, count * D);
+    r->dpos_q = locus_take_optional(arena, positions, count * D);
+}
+
+static void carve_tile(const locus_plan *plan, locus_arena *arena, locus_backward_worker *w)
+{
+    const locus_geometry *g = &plan->backward;
+    const int64_t rows = g->rows + LOCUS_LANES, D = plan->call.D, Dv = plan->call.Dv;
+    const int drops = plan->call.dropout > 0.0;
+    const int rolls = plan->index != NULL && !locus_packs_tables_backward(plan);
+    locus_packed_carve(plan, g, rolls, arena, &w->scores);
+    locus_take_floats(arena, LOCUS_LANES); /* before each, for entry_run.h */
+    w->grad = locus_take_floats(arena, rows * g->stride);
+    locus_take_floats(arena, LOCUS_LANES);
+    w->dropped = locus_take_optional(arena, drops, rows * g->stride);
+    w->weights = drops ? w->dropped : w->scores.score;
+    w->diagonal = locus_take_optional(arena, plan->has_bias, g->distances);
+    w->clean_keys = locus_take_floats(arena, g->keys * D);
+    w->clean_rows = locus_take_floats(arena, max_i64(rows, g->keys) * D);
+    w->clean_dout = locus_take_floats(arena, rows * Dv);
+    w->gain_product = locus_take_optional(arena, plan->gain != NULL, rows * D);
+}
+
+void locus_backward_worker_carve(const locus_plan *plan, locus_arena *arena,
+                                 locus_backward_worker *w)
+{
+    const locus_geometry *g = &plan->backward;
+    const int relative = plan->index != NULL;
+    const int64_t strips = locus_strips_floats(plan, g);
+    locus_keys_carve_backward(plan, arena, &w->keys);
+    w->tables = (locus_head_tables){0};
+    if (!locus_heads_share_tables(plan)) locus_carve_relative_backward(plan, arena, &w->tables);
+    locus_carve_pos_k(plan, arena, &w->tables);
+    carve_tile(plan, arena, w);
+    locus_softmax_rows_carve(g, arena, &w->softmax);
+    for (int64_t i = 0; i < g->group; i++) carve_rows(plan, arena, &w->rows[i]);
+    w->value_strip_room = locus_take_optional(arena, relative, strips);
+    w->key_fold_room = locus_take_optional(arena, relative, strips);
+    w->value_fold_room = locus_take_optional(arena, relative, strips);
+    w->written = locus_take(arena, ceil_div(plan->call.Tk, g->keys), sizeof *w->written);
+}
+
+/* Relative tables that heads share were packed with the call. */
+static void use_shared_tables(const locus_backward_call *call, locus_head_tables *tables)
+{
+    locus_head_tables shared = call->relative;
+    shared.pos_k_panels = tables->pos_k_panels;
+    shared.pos_k_bad = tables->pos_k_bad;
+    *tables = shared;
+}
+
+void locus_backward_worker_begin(const locus_backward_call *call, uint32_t thread, int64_t b,
+                                 int64_t h, locus_backward_worker *w)
+{
+    const locus_plan *plan = call->plan;
+    locus_arena arena = {call->scratch + thread * call->scratch_bytes, 0};
+    locus_backward_worker_carve(plan, &arena, w);
+    if (locus_heads_share_tables(plan)) use_shared_tables(call, &w->tables);
+    w->call = call;
+    w->slot = NULL;
+    w->head = locus_head_at(plan, &plan->backward, call->in, b, h);
+    w->scores.head = &w->head;
+    w->scores.keys = &w->keys;
+    w->scores.tables = &w->tables;
+    w->scores.prefetch = &w->prefetch;
+    w->scores.bias = locus_head_bias(plan, &plan->backward, call->bias, h);
+    locus_prefetch_begin(&w->prefetch);
+}
+
+void locus_backward_worker_pack(locus_backward_worker *w, int64_t from, int64_t to)
+{
+    if (!locus_heads_share_tables(w->head.plan)) locus_pack_relative(&w->head, &w->tables);
+    locus_pack_pos_k(&w->head, &w->tables, from, to);
+    locus_keys_pack(&w->head, &w->keys, from, to);
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_ATTENTION_FORWARD_CALL_H
+#define LOCUS_ATTENTION_FORWARD_CALL_H
+
+/* One forward call, as its threads see it. */
+
+#include "attention/tables.h"
+
+typedef struct locus_forward_call {
+    const locus_plan *plan;
+    const locus_tensors *in;
+    const locus_results *results;
+    const locus_tables *tables; /* NULL: the call packs its own       */
+    const float *bias;          /* [H][locus_bias_room]; NULL: the rows path fills its own */
+    char *scratch;              /* [threads][scratch_bytes]           */
+    size_t scratch_bytes;
+    float *partial; /* of the rows path */
+} locus_forward_call;
+
+static inline locus_arena locus_forward_scratch(const locus_forward_call *call, uint32_t thread)
+{
+    return (locus_arena){call->scratch + thread * call->scratch_bytes, 0};
+}
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attention/gradients.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- rows ---- */
+
+/* An lse of 64 or more has lost so many low bits to its magnitude that e^(s - lse) would be
+ * off by 4e-6 and more. Such rows get their maximum and sum anew, in float each. */
+static int is_coarse(float lse) { return fabsf(lse) >= 64.0f && isfinite(lse); }
+
+static void refine_coarse_rows(locus_backward_worker *w, locus_gradient_rows *rows)
+{
+    const locus_queries *q = &rows->queries;
+    locus_softmax_rows_begin(&w->softmax, q->count);
+    w->scores.queries = q;
+    w->scores.max_lanes = w->softmax.max_lanes;
+    w->scores.lse = NULL;
+    locus_scores_begin(&w->scores);
+    for (int64_t t = q->tile_from; t < q->tile_to; t++) {
+        if (!locus_tile_begin(&w->head, q, t, &w->tile)) continue;
+        const int has_max = locus_packed.scores(&w->scores, &w->tile);
+        locus_softmax_rows_step(&w->head, &w->tile, w->scores.score, has_max, &w->softmax);
+    }
+    for (int64_t i = 0; i < q->count; i++) {
+        if (!is_coarse(rows->lse[i]) || w->softmax.sum[i] == 0.0f) continue;
+        rows->lse[i] = w->softmax.max[i];
+        rows->factor[i] = 1.0f / w->softmax.sum[i];
+    }
+}
+
+static void load_results(locus_backward_worker *w, locus_gradient_rows *rows)
+{
+    const head_context *head = &w->head;
+    const locus_queries *q = &rows->queries;
+    const locus_tensor *out = &w->call->results->out;
+    const int64_t Dv = head->plan->call.Dv;
+    for (int64_t i = 0; i < q->count; i++) {
+        const float *dout = locus_query_row(head, w->call->dout, q->first + i);
+        memcpy(rows->dout + i * Dv, dout, (size_t)Dv * sizeof *dout);
+        rows->lse[i] = *locus_query_row(head, &w->call->results->lse, q->first + i);
+        rows->factor[i] = 1.0f;
+    }
+    /* The kernel sums dout . out in the very order in which the tile's product sums dout . v:
+     * a row that sees one key, or almost one, then has dS = 0 to the last bit instead of a
+     * rounding error that a bias growing with the distance would multiply. */
+    head->plan->kernels->row_dots(rows->row_dot, rows->dout, Dv,
+                                  locus_query_row(head, out, q->first), out->stride[2], q->count,
+                                  Dv);
+    locus_find_bad(head, !head->all_seen || locus_value_table(head->plan, head->in) != NULL,
+                   rows->dout_bad, rows->dout, Dv, q->count, Dv);
+}
+
+void locus_gradient_rows_begin(locus_backward_worker *w, int64_t first, locus_gradient_rows *rows)
+{
+    const locus_plan *plan = w->head.plan;
+    locus_queries *q = &rows->queries;
+    locus_queries_reach(&w->head, first, q);
+    locus_queries_load(&w->head, q);
+    locus_queries_find_bad(&w->head, q);
+    load_results(w, rows);
+    int any_coarse = 0;
+    for (int64_t i = 0; i < q->count; i++) any_coarse |= is_coarse(rows->lse[i]);
+    if (any_coarse) refine_coarse_rows(w, rows);
+    if (plan->index != NULL && !plan->same_query_rows)
+        memset(rows->dposition, 0, (size_t)(q->count * plan->call.D) * sizeof *rows->dposition);
+    rows->fresh = 1;
+    locus_scores_begin(&w->scores);
+    locus_strips_begin(&w->head, w->value_strip_room, w->value_strips);
+}
+
+/* ---- tiles ---- */
+
+/* A row whose every logit is -inf has output 0 and gradient 0: it sees nothing, whatever
+ * made the logits so. */
+int locus_gradient_tile_begin(locus_backward_worker *w, const locus_gradient_rows *rows,
+                              int64_t key_tile)
+{
+    locus_tile *tile = &w->tile;
+    if (!locus_tile_begin(&w->head, &rows->queries, key_tile, tile)) return 0;
+    for (int64_t i = 0; i < tile->rows; i++) {
+        if (rows->lse[i] != -INFINITY) continue;
+        tile->from[i] = tile->to[i] = 0;
+        tile->whole = 0;
+        tile->ragged = 1;
+    }
+    return 1;
+}
+
+/* dA of one segment, plus what the product adds; or dS where nothing stands between the two. */
+static void multiply_values(locus_backward_worker *w, const locus_gradient_rows *rows,
+                            const locus_band *segment, locus_product_tile *product)
+{
+    const locus_plan *plan = w->head.plan;
+    const int64_t Dv = plan->call.Dv, stride = w->head.geometry->stride;
+    const int64_t at = segment->first * stride + segment->column;
+    float shifted[MAX_TILE_ROWS];
+    product->c = w->grad + at;
+    product->c_row = stride;
+    product->a = rows->dout + segment->first * Dv;
+    product->a_row = Dv;
+    product->panels = w->keys.value_panels + locus_panel_at(w->tile.key + segment->column, Dv);
+    product->rows = segment->rows;
+    product->inner = Dv;
+    product->columns = segment->columns;
+    product->weight = plan->call.dropout == 0.0 ? w->scores.score + at : NULL;
+    product->delta = rows->row_dot + segment->first;
+    if (product->weight != NULL && product->shift != NULL) {
+        /* what is one for all of a row needs no addition of its own where row_dot is subtracted */
+        for (int64_t i = 0; i < segment->rows; i++)
+            shifted[i] = product->delta[i] - product->shift[i];
+        product->delta = shifted;
+        product->shift = NULL;
+    }
+    locus_prefetch_take(&w->prefetch, product->ahead);
+    plan->kernels->product(product);
+}
+
+/* grad[i][j] = dA = dout_i . (v_j + RV[row(delta)]), or dS at once, without dropout. */
+static void weight_gradients(locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const locus_plan *plan = w->head.plan;
+    const locus_tile *tile = &w->tile;
+    const locus_table_product table = {.rows = rows->dout,
+                                       .row_stride = plan->call.Dv,
+                                       .width = plan->call.Dv,
+                                       .table = locus_value_table(plan, w->head.in),
+                                       .panels = w->tables.value_panels,
+                                       .entry_panels = w->scores.entry_panels};
+    if (table.table == NULL) {
+        const locus_band whole = locus_whole_tile(plan, tile);
+        locus_product_tile product = {0};
+        multiply_values(w, rows, &whole, &product);
+        return;
+    }
+    for (int64_t b = 0; b < locus_bands(tile); b++) {
+        const locus_band band = locus_band_at(plan, tile, b);
+        locus_strip *strip = &w->value_strips[b];
+        locus_packed_strip(&w->head, &band, &table, strip);
+        for (int64_t column = 0; column < tile->columns;) {
+            const locus_band segment = locus_segment_at(plan, &band, column);
+            locus_product_tile product = {0};
+            locus_strip_add(plan, &segment, strip, w->scores.strip_room, &product);
+            multiply_values(w, rows, &segment, &product);
+            column += segment.columns;
+        }
+    }
+}
+
+void locus_gradient_tile(locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const locus_plan *plan = w->head.plan;
+    const locus_tile *tile = &w->tile;
+    const int64_t stride = w->head.geometry->stride;
+    locus_scores *s = &w->scores;
+    s->queries = &rows->queries;
+    s->max_lanes = NULL;
+    s->lse = rows->lse;
+    s->factor = rows->factor;
+    if (!locus_packed.scores(s, tile))
+        plan->kernels->softmax_again(s->score, stride, tile->rows, tile->columns,
+                                     locus_tile_seen(tile), rows->lse, rows->factor);
+    weight_gradients(w, rows);
+    if (plan->call.dropout == 0.0) return;
+    locus_tile_drop(&w->head, tile, s->score, w->dropped, w->grad);
+    plan->kernels->softmax_grad(w->grad, s->score, stride, tile->rows, tile->columns,
+                                rows->row_dot);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_ATTENTION_HEAD_H
+#define LOCUS_ATTENTION_HEAD_H
+
+/* One head of one batch entry in one pass over it. It never changes while that lasts. All rows of
+ * q, k, v, out and their gradients are addressed here. */
+
+#include "attention/plan.h"
+#include "core/tensor.h"
+
+typedef struct head_context {
+    const locus_plan *plan;
+    const locus_geometry *geometry; /* of the pass */
+    const locus_tensors *in;
+    int64_t b, h, kv;    /* kv: the head of k and v that head h reads */
+    int scale_in_panels; /* the scale is multiplied into keys and tables as they are packed; else
+                            into query rows as they are loaded */
+    int all_seen;        /* every row sees every key: a weight is 0 by underflow only */
+} head_context;
+
+static inline head_context locus_head_at(const locus_plan *plan, const locus_geometry *geometry,
+                                         const locus_tensors *in, int64_t b, int64_t h)
+{
+    return (head_context){.plan = plan,
+                          .geometry = geometry,
+                          .in = in,
+                          .b = b,
+                          .h = h,
+                          .kv = h / (plan->call.H / plan->call.Hk)};
+}
+
+/* The factors of what is packed and of query rows; one of them is 1. */
+static inline float locus_panel_scale(const head_context *head)
+{
+    return head->scale_in_panels ? (float)head->plan->call.scale : 1.0f;
+}
+static inline float locus_row_scale(const head_context *head)
+{
+    return head->scale_in_panels ? 1.0f : (float)head->plan->call.scale;
+}
+
+/* Row m of the head in a tensor [B,H,Tq,..], and row n of its keys in one [B,Hk,Tk,..]. */
+static inline float *locus_query_row(const head_context *head, const locus_tensor *t, int64_t m)
+{
+    return locus_f32(t, head->b, head->h, m);
+}
+static inline float *locus_key_row(const head_context *head, const locus_tensor *t, int64_t n)
+{
+    return locus_f32(t, head->b, head->kv, n);
+}
+
+#endif

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attention/in_place.h"
+
+#include <string.h>
+
+#include "attention/lower.h"
+
+/* Keys that are multiplied at a time where something is done to each: a core has room for few
+ * requests to memory. */
+enum { BURST = LOCUS_LANES };
+
+void locus_in_place_carve(const locus_plan *plan, locus_arena *arena, locus_scores *scores)
+{
+    const locus_geometry *g = &plan->forward;
+    const int positions = locus_present(&plan->shapes.pos_q);
+    locus_scores_carve(plan, g, arena, scores);
+    scores->pos_scores = locus_take_optional(arena, positions, (g->rows + LOCUS_LANES) * g->stride);
+    scores->bias_room = locus_take_optional(arena, plan->has_bias, g->distances);
+}
+
+void locus_in_place_carve_own(const locus_plan *plan, locus_arena *arena, locus_scores *scores)
+{
+    scores->strips =
+        locus_take_optional(arena, plan->index != NULL, locus_strips_floats(plan, &plan->forward));
+}
+
+/* ---- products ---- */
+
+/* C = A . right rows + plus, as kernels->dots */
+typedef struct dots {
+    float *c;
+    int64_t c_stride;
+    const float *a;
+    int64_t a_stride;
+    const float *right;
+    int64_t right_stride;
+    int64_t rows, columns;
+    const float *plus;
+    int64_t plus_stride;
+} dots;
+
+static void multiply(const locus_scores *s, const dots *d)
+{
+    s->head->plan->kernels->dots(d->c, d->c_stride, d->a, d->a_stride, d->right, d->right_stride,
+                                 d->rows, s->head->plan->call.D, d->columns, d->plus,
+                                 d->plus_stride, locus_prefetch_due(s->prefetch, d->columns));
+}
+
+/* Keys [first, first + count) turned. */
+static void turn_keys(const locus_scores *s, float *to, int64_t first, int64_t count)
+{
+    const locus_plan *plan = s->head->plan;
+    const locus_tensor *k = &s->head->in->k;
+    const int64_t D = plan->call.D, turns = 2 * plan->call.pairs;
+    plan->kernels->turn(to, D, locus_key_row(s->head, k, first), k->stride[2],
+                        plan->turn_key + turns * first, plan->call.pairs,
+                        plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, 1.0f, count, D,
+                        locus_prefetch_due(s->prefetch, count));
+}
+
+/* A few keys are turned and used at once, so that reading them goes on all the while. They stay
+ * for the other heads that share them. */
+static void multiply_turned(locus_scores *s, const dots *all, int64_t key)
+{
+    const int64_t D = s->head->plan->call.D;
+    locus_keys *keys = s->keys;
+    const int turned = keys->copied_first == key && keys->copied_count >= all->columns;
+    for (int64_t c = 0; c < all->columns; c += BURST) {
+        dots some = *all;
+        some.c += c;
+        some.columns = min_i64(BURST, all->columns - c);
+        some.right = keys->copies + c * D;
+        some.right_stride = D;
+        if (some.plus != NULL) some.plus += c;
+        if (!turned) turn_keys(s, keys->copies + c * D, key + c, some.columns);
+        multiply(s, &some);
+    }
+    keys->copied_first = key;
+    keys->copied_count = all->columns;
+}
+
+/* One query that shares its keys with no other head has no use for turned keys. */
+static int turns_in_passing(const locus_plan *plan, int64_t rows)
+{
+    const int64_t pairs = plan->call.pairs;
+    return rows == 1 && plan->forward.group == 1 && 2 * pairs == plan->call.D &&
+           pairs % LOCUS_LANES == 0;
+}
+
+/* The content product of a segment, plus what `product` adds. */
+static void multiply_content(locus_scores *s, const locus_tile *tile, const locus_band *segment,
+                             const float *content, const locus_product_tile *product)
+{
+    const locus_plan *plan = s->head->plan;
+    const locus_tensor *k = &s->head->in->k;
+    const int64_t D = plan->call.D, stride = s->head->geometry->stride;
+    const int64_t key = tile->key + segment->column;
+    const dots d = {.c = s->score + segment->first * stride + segment->column,
+                    .c_stride = stride,
+                    .a = content + segment->first * D,
+                    .a_stride = D,
+                    .right = locus_key_row(s->head, k, key),
+                    .right_stride = k->stride[2],
+                    .rows = segment->rows,
+                    .columns = segment->columns,
+                    .plus = product->plus,
+                    .plus_stride = product->plus_row};
+    if (plan->turn_key == NULL)
+        multiply(s, &d);
+    else if (turns_in_passing(plan, d.rows))
+        plan->kernels->turn_dots(d.c, d.a, d.right, d.right_stride, plan->turn_key + D * key,
+                                 plan->call.pairs,
+                                 plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, d.columns,
+                                 d.plus, locus_prefetch_due(s->prefetch, d.columns));
+    else
+        multiply_turned(s, &d, key);
+    for (int64_t i = 0; product->shift != NULL && i < d.rows; i++)
+        for (int64_t j = 0; j < d.columns; j++) d.c[i * stride + j] += product->shift[i];
+}
+
+/* Make the strip hold the products of the rows with the entries of the band. */
+static void multiply_entries(const locus_scores *s, const locus_band *band, locus_strip *strip)
+{
+    const locus_plan *plan = s->head->plan;
+    const locus_queries *q = s->queries;
+    int64_t stride;
+    const float *entries =
+        locus_table_entries(plan, locus_key_table(plan, s->head->in), s->head->h, &stride);
+    locus_strip_roll(plan->kernels, strip, locus_panel_start(band->low), band->rows);
+    for (int64_t count; (count = locus_strip_missing(plan, strip, band->high)) > 0;) {
+        multiply(s, &(dots){.c = strip->data + (strip->end - strip->first),
+                            .c_stride = strip->row_stride,
+                            .a = q->with_position + band->first * q->row_stride,
+                            .a_stride = q->row_stride,
+                            .right = entries + strip->end * stride,
+                            .right_stride = stride,
+                            .rows = band->rows,
+                            .columns = count});
+        locus_strip_grow(strip, count);
+    }
+}
+
+/* score[i][j] += scale k_j . entry(i, j) of a table on the key side */
+static void add_key_side(const locus_scores *s, const locus_tile *tile)
+{
+    const head_context *head = s->head;
+    const locus_plan *plan = head->plan;
+    const locus_tensor *k = &head->in->k, *table = locus_key_side_table(plan, head->in);
+    if (table == NULL) return;
+    int64_t stride;
+    const float *entries = locus_table_entries(plan, table, head->h, &stride);
+    const int32_t *origin = plan->index + locus_z_of(plan, tile->delta_00);
+    for (int64_t c = 0; c < tile->columns; c += BURST) {
+        const int64_t count = min_i64(BURST, tile->columns - c);
+        const float *keys = locus_key_row(head, k, tile->key + c);
+        locus_prefetch_now(s->prefetch, BURST);
+        for (int64_t i = 0; i < tile->rows; i++)
+            plan->kernels->pair_dots(s->score + i * head->geometry->stride + c, keys, k->stride[2],
+                                     entries, stride, origin + c - i, count, plan->call.D,
+                                     (float)plan->call.scale);
+    }
+}
+
+/* Keys that nobody sees may have no row in pos_k. */
+static void multiply_positions(const locus_scores *s, const locus_tile *tile, const float *bias)
+{
+    const head_context *head = s->head;
+    const locus_tensor *pos_k = &head->in->pos_k;
+    const int64_t D = head->plan->call.D, stride = head->geometry->stride;
+    const int64_t known = max_i64(0, min_i64(tile->columns, pos_k->shape[1] - tile->key));
+    multiply(s, &(dots){.c = s->pos_scores,
+                        .c_stride = stride,
+                        .a = s->queries->pos_q_rows,
+                        .a_stride = D,
+                        .right = locus_f32(pos_k, head->h, tile->key, 0),
+                        .right_stride = pos_k->stride[1],
+                        .rows = tile->rows,
+                        .columns = known,
+                        .plus = bias,
+                        .plus_stride = -1});
+    for (int64_t i = 0; i < tile->rows; i++)
+        memset(s->pos_scores + i * stride + known, 0,
+               (size_t)(tile->columns - known) * sizeof *s->pos_scores);
+}
+
+/* ---- scores ---- */
+
+/* What row 0 of the tile reads of the bias; row i reads it i floats before. */
+static const float *tile_bias(const locus_scores *s, const locus_tile *tile)
+{
+    const locus_plan *plan = s->head->plan;
+    if (s->bias != NULL || !plan->has_bias) return locus_tile_bias(plan, s->bias, tile);
+    const int64_t z_00 = locus_z_of(plan, tile->delta_00), first = z_00 - (tile->rows - 1);
+    locus_lower_bias(plan, s->head->in, s->head->h, first, z_00 + tile->columns, s->bias_room);
+    return s->bias_room + (z_00 - first);
+}
+
+static void score_with_tables(locus_scores *s, const locus_tile *tile, const float *content)
+{
+    const locus_plan *plan = s->head->plan;
+    const int key_table = locus_key_table(plan, s->head->in) != NULL;
+    const locus_band band = locus_whole_tile(plan, tile);
+    locus_strip *strip = &s->key_strips[0];
+    if (key_table) multiply_entries(s, &band, strip);
+    for (int64_t column = 0; column < tile->columns;) {
+        const locus_band segment = locus_segment_at(plan, &band, column);
+        locus_product_tile product = {0};
+        if (key_table) locus_strip_add(plan, &segment, strip, s->strip_room, &product);
+        multiply_content(s, tile, &segment, content, &product);
+        column += segment.columns;
+    }
+    add_key_side(s, tile);
+}
+
+static void score_without_tables(locus_scores *s, const locus_tile *tile, const float *content)
+{
+    const locus_plan *plan = s->head->plan;
+    locus_product_tile product = {.plus = tile_bias(s, tile), .plus_row = -1};
+    if (locus_present(&s->head->in->pos_q)) {
+        multiply_positions(s, tile, product.plus);
+        if (plan->has_reset) locus_reset_positions(s, tile);
+        product.plus = s->pos_scores;
+        product.plus_row = s->head->geometry->stride;
+    }
+    const locus_band whole = locus_whole_tile(plan, tile);
+    multiply_content(s, tile, &whole, content, &product);
+}
+
+static int in_place_scores(locus_scores *s, const locus_tile *tile)
+{
+    const float *content = locus_content_rows(s, tile);
+    if (s->head->plan->index != NULL)
+        score_with_tables(s, tile, content);
+    else
+        score_without_tables(s, tile, content);
+    locus_tile_mask(s->head, tile, s->score);
+    return 0;
+}
+
+/* ---- values ---- */
+
+static locus_operand in_place_values(const locus_scores *s, const locus_tile *tile, float *room)
+{
+    locus_find_bad_values(s->head, s->keys, tile->key, tile->columns);
+    return locus_value_operand(s->head, s->keys, tile->key, tile->columns, room);
+}
+
+static void in_place_add_values(const locus_scores *s, const locus_tile *tile,
+                                const locus_operand *values, float *out, const float *rescale)
+{
+    const locus_kernels *kernels = s->head->plan->kernels;
+    const int64_t Dv = s->head->plan->call.Dv;
+    if (rescale == NULL) memset(out, 0, (size_t)(tile->rows * Dv) * sizeof *out);
+    for (int64_t i = 0; rescale != NULL && i < tile->rows; i++)
+        if (rescale[i] != 1.0f) kernels->scale(out + i * Dv, out + i * Dv, rescale[i], Dv);
+    kernels->mix(out, Dv, s->score, s->head->geometry->stride, values->clean, values->clean_stride,
+                 tile->rows, tile->columns, Dv, locus_prefetch_due(s->prefetch, tile->columns));
+}
+
+const locus_path locus_in_place = {in_place_scores, in_place_values, in_place_add_values};
+
+/* ---- what comes next ---- */
+
+static int64_t entry_at(const locus_plan *plan, int64_t z)
+{
+    return plan->index[max_i64(0, min_i64(z, plan->span - 1))];
+}
+
+/* The entries of the head's own key table that a key tile uses beyond those of the tiles before. */
+static void fetch_entries(const head_context *head, int64_t position, int64_t key, int64_t count,
+                          locus_prefetch *prefetch)
+{
+    const locus_plan *plan = head->plan;
+    const locus_tensor *table = locus_key_table(plan, head->in);
+    const int shared = table != NULL && table->rank == 2 && plan->call.H > 1;
+    if (table == NULL || shared || plan->span == 0) return;
+    const int64_t z_00 = locus_z_of(plan, position - key);
+    const int64_t low = entry_at(plan, z_00 - 1) + 1, high = entry_at(plan, z_00 + count - 1);
+    int64_t stride;
+    const float *entries = locus_table_entries(plan, table, head->h, &stride);
+    locus_prefetch_push(prefetch, (locus_ahead){entries + low * stride, stride, plan->call.D,
+                                                high + 1 - low});
+}
+
+static void fetch_pos_k(const head_context *head, int64_t key, int64_t count,
+                        locus_prefetch *prefetch)
+{
+    const locus_tensor *pos_k = &head->in->pos_k;
+    if (locus_present(pos_k))
+        locus_prefetch_push(prefetch, (locus_ahead){locus_f32(pos_k, head->h, key, 0),
+                                                    pos_k->stride[1], head->plan->call.D,
+                                                    min_i64(count, pos_k->shape[1] - key)});
+}
+
+/* Rows of the products of a tile. */
+static int64_t tile_work(const head_context *head, int64_t heads, int64_t keys)
+{
+    const locus_plan *plan = head->plan;
+    const int64_t products = 2 + locus_present(&head->in->pos_k) +
+                             (locus_key_table(plan, head->in) != NULL) +
+                             (locus_key_side_table(plan, head->in) != NULL);
+    const int turns = plan->turn_key != NULL && !turns_in_passing(plan, plan->call.Tq);
+    return keys * (heads * products + turns);
+}
+
+void locus_in_place_fetch(const head_context *heads, int64_t count, int64_t position, int64_t t,
+                          locus_prefetch *prefetch)
+{
+    const locus_tensors *in = heads->in;
+    const int64_t b = heads->b, kv = heads->kv, key = t * heads->geometry->keys;
+    const int64_t end = min_i64(key + heads->geometry->keys, heads->plan->call.Tk);
+    locus_prefetch_begin(prefetch);
+    for (int64_t g = 0; g < count; g++) {
+        fetch_entries(&heads[g], position, key, end - key, prefetch);
+        fetch_pos_k(&heads[g], key, end - key, prefetch);
+        if (g > 0) continue;
+        locus_prefetch_add(prefetch, &in->k, b, kv, key, end);
+        locus_prefetch_add(prefetch, &in->v, b, kv, key, end);
+    }
+    locus_prefetch_pace(prefetch, tile_work(heads, count, heads->geometry->keys));
+}

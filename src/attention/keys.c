@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attention/keys.h"
+
+void locus_keys_carve_forward(const locus_plan *plan, locus_arena *arena, locus_keys *keys)
+{
+    const int64_t Tk = plan->call.Tk, D = plan->call.D, Dv = plan->call.Dv;
+    *keys = (locus_keys){
+        .panels = locus_take_floats(arena, locus_panel_floats(Tk, D)),
+        .value_bad = locus_take_flags(arena, 1, Tk),
+        .copies = locus_take_optional(arena, plan->turn_key != NULL, plan->forward.keys * D),
+        .value_copies = locus_take_floats(arena, Tk * Dv),
+    };
+}
+
+void locus_keys_carve_rows_path(const locus_plan *plan, locus_arena *arena, locus_keys *keys)
+{
+    const int64_t D = plan->call.D;
+    *keys = (locus_keys){
+        .value_bad = locus_take_flags(arena, 1, plan->call.Tk),
+        .copies = locus_take_optional(arena, plan->turn_key != NULL, plan->forward.keys * D),
+    };
+}
+
+/* Key tiles come again with every group of query tiles: copies of all keys stay where that is
+ * often; those that are not turned, which is cheap, up to 1 MB. */
+static int keeps_all_copies(const locus_plan *plan)
+{
+    return plan->backward.group == 1 &&
+           (plan->turn_key != NULL || plan->call.Tk * plan->call.D <= KEPT_KEY_FLOATS);
+}
+
+void locus_keys_carve_backward(const locus_plan *plan, locus_arena *arena, locus_keys *keys)
+{
+    const int64_t Tk = plan->call.Tk, D = plan->call.D;
+    const int copies_all = keeps_all_copies(plan);
+    *keys = (locus_keys){
+        .panels = locus_take_floats(arena, locus_panel_floats(Tk, D)),
+        .value_panels = locus_take_floats(arena, locus_panel_floats(Tk, plan->call.Dv)),
+        .bad = locus_take_flags(arena, 1, Tk),
+        .value_bad = locus_take_flags(arena, 1, Tk),
+        .copies = locus_take_floats(arena, (copies_all ? Tk : plan->backward.keys) * D),
+        .copies_all = copies_all,
+        .copies_scattered = 1,
+    };
+}
+
+void locus_keys_begin(locus_keys *keys) { keys->copied_first = keys->copied_count = 0; }
+
+/* Keys [first, first + count) turned or copied. */
+static const float *copied_keys(const head_context *head, locus_keys *keys, int64_t first,
+                                int64_t count)
+{
+    const locus_plan *plan = head->plan;
+    const locus_tensor *k = &head->in->k;
+    const int64_t D = plan->call.D, end = keys->copied_first + keys->copied_count;
+    if (first >= keys->copied_first && first + count <= end)
+        return keys->copies + (first - keys->copied_first) * D;
+    if (!keys->copies_all || first != end) {
+        keys->copied_first = first;
+        keys->copied_count = 0;
+    }
+    float *rows = keys->copies + keys->copied_count * D;
+    const float *from = locus_key_row(head, k, first);
+    keys->copied_count += count;
+    if (plan->turn_key == NULL)
+        locus_copy_rows(rows, from, k->stride[2], count, D);
+    else
+        locus_turn_rows(plan, (locus_sums){rows, D}, from, k->stride[2],
+                        plan->turn_key + 2 * plan->call.pairs * first, 1.0f, count);
+    return rows;
+}
+
+const float *locus_key_rows(const head_context *head, locus_keys *keys, int64_t first,
+                            int64_t count, int64_t *stride)
+{
+    const locus_tensor *k = &head->in->k;
+    const int64_t D = head->plan->call.D;
+    const int copies = keys->copies_scattered && locus_rows_share_sets(k->stride[2], D);
+    *stride = D;
+    if (head->plan->turn_key != NULL || copies) return copied_keys(head, keys, first, count);
+    *stride = k->stride[2];
+    return locus_key_row(head, k, first);
+}
+
+/* Forward, the weights are multiplied with the values again and again. */
+static int copies_values(const head_context *head, const locus_keys *keys)
+{
+    return keys->value_copies != NULL &&
+           locus_rows_share_sets(head->in->v.stride[2], head->plan->call.Dv);
+}
+
+const float *locus_value_rows(const head_context *head, const locus_keys *keys, int64_t first,
+                              int64_t *stride)
+{
+    const int64_t Dv = head->plan->call.Dv;
+    const int copies = copies_values(head, keys);
+    *stride = copies ? Dv : head->in->v.stride[2];
+    return copies ? keys->value_copies + first * Dv : locus_key_row(head, &head->in->v, first);
+}
+
+static void pack_keys(const head_context *head, locus_keys *keys, int64_t first, int64_t count)
+{
+    const locus_plan *plan = head->plan;
+    const int64_t D = plan->call.D;
+    const int key_side = locus_key_side_table(plan, head->in) != NULL;
+    int64_t stride;
+    const float *rows = locus_key_rows(head, keys, first, count, &stride);
+    if (keys->bad != NULL)
+        locus_find_bad(head, !head->all_seen || key_side, keys->bad + first, rows, stride, count,
+                       D);
+    plan->kernels->pack(keys->panels + locus_panel_at(first, D), rows, stride, count, D,
+                        locus_panel_scale(head));
+}
+
+void locus_find_bad_values(const head_context *head, locus_keys *keys, int64_t first, int64_t count)
+{
+    const locus_tensor *v = &head->in->v;
+    locus_find_bad(head, head->plan->hides, keys->value_bad + first, locus_key_row(head, v, first),
+                   v->stride[2], count, head->plan->call.Dv);
+}
+
+/* A key tile at a time, which then is still in the cache for each of the steps. */
+void locus_keys_pack(const head_context *head, locus_keys *keys, int64_t from, int64_t to)
+{
+    const locus_tensor *v = &head->in->v;
+    const int64_t Dv = head->plan->call.Dv;
+    locus_keys_begin(keys);
+    for (int64_t first = from; first < to; first += head->geometry->keys) {
+        const int64_t count = min_i64(head->geometry->keys, to - first);
+        const float *values = locus_key_row(head, v, first);
+        if (copies_values(head, keys))
+            locus_copy_rows(keys->value_copies + first * Dv, values, v->stride[2], count, Dv);
+        pack_keys(head, keys, first, count);
+        locus_find_bad_values(head, keys, first, count);
+        if (keys->value_panels != NULL)
+            head->plan->kernels->pack(keys->value_panels + locus_panel_at(first, Dv), values,
+                                      v->stride[2], count, Dv, 1.0f);
+    }
+}
+
+locus_operand locus_key_operand(const head_context *head, locus_keys *keys, int64_t first,
+                                int64_t count, float *room)
+{
+    int64_t stride;
+    const float *rows = locus_key_rows(head, keys, first, count, &stride);
+    return locus_operand_of(rows, stride, count, head->plan->call.D, keys->bad + first, room);
+}
+
+locus_operand locus_value_operand(const head_context *head, const locus_keys *keys, int64_t first,
+                                  int64_t count, float *room)
+{
+    int64_t stride;
+    const float *rows = locus_value_rows(head, keys, first, &stride);
+    locus_operand values =
+        locus_operand_of(rows, stride, count, head->plan->call.Dv, keys->value_bad + first, room);
+    values.of_weights = 1;
+    return values;
+}

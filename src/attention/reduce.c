@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attention/reduce.h"
+
+#include <string.h>
+
+#include "core/parallel.h"
+
+/* ---- zero ---- */
+
+/* Walk the rows (last axis) of a tensor and zero them. */
+static void zero_tensor(const locus_tensor *t)
+{
+    int64_t extent[LOCUS_MAX_RANK] = {1, 1, 1, 1}, stride[LOCUS_MAX_RANK] = {0, 0, 0, 0};
+    const uint32_t shift = LOCUS_MAX_RANK - t->rank;
+    for (uint32_t i = 0; i < t->rank; i++) {
+        extent[shift + i] = t->shape[i];
+        stride[shift + i] = t->stride[i];
+    }
+    for (int64_t i = 0; i < extent[0]; i++)
+        for (int64_t j = 0; j < extent[1]; j++)
+            for (int64_t k = 0; k < extent[2]; k++) {
+                float *row = (float *)t->data + i * stride[0] + j * stride[1] + k * stride[2];
+                memset(row, 0, (size_t)extent[3] * sizeof *row);
+            }
+}
+
+void locus_reduce_zero(const locus_backward_call *call)
+{
+    const locus_tensors *g = call->grad;
+    const int tasks = locus_backward_tasks(call->plan) > 0 && call->plan->call.Tq > 0,
+              own_keys = tasks && locus_heads_own_keys(call->plan, call->accumulate);
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(g, i);
+        if ((t == &g->q && tasks) || ((t == &g->k || t == &g->v) && own_keys)) continue;
+        if (tasks && locus_owned_by_heads(call, t)) continue;
+        if (locus_present(t) && locus_tensor_elements(t) > 0) zero_tensor(t);
+    }
+}
+
+/* ---- slots ---- */
+
+/* Where rows of one kind of partial gradient go. */
+typedef struct target {
+    float *data; /* of partial row `first` */
+    int64_t row_stride;
+    int64_t first, count;
+} target;
+
+static target key_target(const locus_tensor *to, const backward_task *task, int64_t count)
+{
+    return (target){(float *)to->data + task->b * to->stride[0] + task->kv * to->stride[1],
+                    to->stride[2], 0, count};
+}
+
+/* Partial rows are entries of the table. */
+static target table_target(const locus_plan *plan, const locus_tensor *to,
+                           const backward_task *task)
+{
+    int64_t stride;
+    float *entries = locus_table_entries(plan, to, task->h, &stride);
+    return (target){entries, stride, 0, plan->row_count};
+}
+
+static target head_target(const locus_tensor *to, const backward_task *task)
+{
+    return (target){(float *)to->data + task->h * to->stride[0], 0, 0, 1};
+}
+
+/* Partial row r is position first_position + r, of which [0, rows of the tensor) exist. */
+static target position_target(const locus_tensor *to, const backward_task *task,
+                              int64_t first_position, int64_t count)
+{
+    const int64_t from = first_position < 0 ? -first_position : 0;
+    const int64_t known = to->shape[1] - first_position;
+    const int64_t end = count < known ? count : known;
+    return (target){(float *)to->data + task->h * to->stride[0] +
+                        (first_position + from) * to->stride[1],
+                    to->stride[1], from, end > from ? end - from : 0};
+}
+
+/* Add rows [low, high) of a partial buffer, as far as the target has them. */
+static void add_rows(const locus_kernels *kernels, locus_sums from, int64_t width, target to,
+                     int64_t low, int64_t high)
+{
+    const int64_t begin = max_i64(low, to.first), end = min_i64(high, to.first + to.count);
+    for (int64_t r = begin; r < end; r++)
+        kernels->add(to.data + (r - to.first) * to.row_stride, from.data + r * from.row_stride,
+                     width);
+}
+
+/* The key table and the table on the key side are one, and so are their partial rows. */
+static int has_one_table(const locus_plan *plan)
+{
+    return plan->call.scheme->key_table == plan->call.scheme->query_table;
+}
+
+/* Rows [low, high) of one task's slot. */
+static void reduce_task(const locus_backward_call *call, int64_t number, int64_t low, int64_t high)
+{
+    const locus_plan *plan = call->plan;
+    const locus_call *c = &plan->call;
+    const locus_kernels *k = plan->kernels;
+    const locus_tensors *g = call->grad;
+    const backward_task task =
+        locus_backward_task_at(plan, call->first_task + number, call->accumulate);
+    locus_slot s;
+    const locus_wanted wanted = locus_task_wanted(call, &task);
+    locus_slot_carve(plan, &wanted, call->slots + (size_t)number * call->slot_bytes, &s);
+    if (s.k.data) add_rows(k, s.k, c->D, key_target(&g->k, &task, c->Tk), low, high);
+    if (s.v.data) add_rows(k, s.v, c->Dv, key_target(&g->v, &task, c->Tk), low, high);
+    if (s.key_table.data)
+        add_rows(k, s.key_table, c->D, table_target(plan, locus_key_table(plan, g), &task), low,
+                 high);
+    if (wanted.key_side_table && !has_one_table(plan))
+        add_rows(k, s.key_side_table, c->D,
+                 table_target(plan, locus_key_side_table(plan, g), &task), low, high);
+    if (s.value_table.data)
+        add_rows(k, s.value_table, c->Dv, table_target(plan, locus_value_table(plan, g), &task),
+                 low, high);
+    if (s.u) add_rows(k, (locus_sums){s.u, c->D}, c->D, head_target(&g->u, &task), low, high);
+    if (s.w) add_rows(k, (locus_sums){s.w, c->D}, c->D, head_target(&g->w, &task), low, high);
+    if (s.pos_q.data)
+        add_rows(k, s.pos_q, c->D, position_target(&g->pos_q, &task, c->query_offset, c->Tq), low,
+                 high);
+    if (s.pos_k.data)
+        add_rows(k, s.pos_k, c->D, position_target(&g->pos_k, &task, 0, c->Tk), low, high);
+    if (s.bias)
+        for (int64_t z = low; z < high && z < plan->span; z++)
+            call->bias_total[task.h * plan->span + z] += s.bias[z];
+    if (s.cls && low == 0) {
+        call->cls_total[2 * task.h] += s.cls[0];
+        call->cls_total[2 * task.h + 1] += s.cls[1];
+    }
+}
+
+/* REDUCE_ROWS rows of every partial buffer, over all tasks of the round in order. */
+static void reduce_rows(void *context, size_t index, uint32_t worker)
+{
+    const locus_backward_call *call = context;
+    (void)worker;
+    const int64_t low = (int64_t)index * REDUCE_ROWS;
+    for (int64_t task = 0; task < call->round_tasks; task++)
+        reduce_task(call, task, low, low + REDUCE_ROWS);
+}
+
+void locus_reduce_round(const locus_backward_call *call)
+{
+    const locus_plan *plan = call->plan;
+    int64_t rows = plan->span;
+    if (plan->call.Tk > rows) rows = plan->call.Tk;
+    if (plan->call.Tq > rows) rows = plan->call.Tq;
+    if (plan->row_count > rows) rows = plan->row_count;
+    const size_t pieces = (size_t)ceil_div(rows, REDUCE_ROWS);
+    locus_parallel_for(plan->threads, pieces, reduce_rows, (void *)(uintptr_t)call);
+}
+
+/* ---- the bias and the reset ---- */
+
+static void pull_back_head(void *context, size_t head, uint32_t worker)
+{
+    const locus_backward_call *call = context;
+    const locus_plan *plan = call->plan;
+    const double *by_z = call->bias_total + (int64_t)head * plan->span;
+    const int64_t h = (int64_t)head;
+    (void)worker;
+    if (plan->bias_row != NULL) {
+        double *to = (double *)call->exact.bias.data + h;
+        for (int64_t z = 0; z < plan->span; z++) to[plan->bias_row[z] * plan->call.H] += by_z[z];
+        return;
+    }
+    for (int64_t z = 0; z < plan->span; z++)
+        plan->call.scheme->bias_grad(&plan->call, call->in, h, plan->call.most - z, by_z[z],
+                                     &call->exact);
+}
+
+static void add_exact(const locus_tensor *to, const locus_tensor *from)
+{
+    if (!locus_present(to)) return;
+    const int64_t columns = to->rank == 2 ? to->shape[1] : 1;
+    for (int64_t i = 0; i < to->shape[0]; i++)
+        for (int64_t j = 0; j < columns; j++) {
+            float *at = (float *)to->data + locus_offset(to, i, j, 0, 0);
+            *at = (float)((double)*at + ((const double *)from->data)[i * columns + j]);
+        }
+}
+
+void locus_reduce_bias(const locus_backward_call *call)
+{
+    const locus_plan *plan = call->plan;
+    const locus_tensors *g = call->grad, *e = &call->exact;
+    const locus_tensor *const pairs[][2] = {
+        {&g->bias, &e->bias}, {&g->slopes, &e->slopes}, {&g->a, &e->a}, {&g->p, &e->p}};
+    if (call->wanted.bias) {
+        for (size_t i = 0; i < 4; i++)
+            if (locus_present(pairs[i][1]))
+                memset(pairs[i][1]->data, 0,
+                       (size_t)locus_tensor_elements(pairs[i][1]) * sizeof(double));
+        locus_parallel_for(plan->threads, (size_t)plan->call.H, pull_back_head,
+                           (void *)(uintptr_t)call);
+        for (size_t i = 0; i < 4; i++) add_exact(pairs[i][0], pairs[i][1]);
+    }
+    if (call->wanted.cls)
+        for (int64_t h = 0; h < plan->call.H; h++)
+            for (int64_t i = 0; i < 2; i++) {
+                float *at = (float *)g->cls.data + locus_offset(&g->cls, i, h, 0, 0);
+                *at = (float)((double)*at + call->cls_total[2 * h + i]);
+            }
+}

@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "attention/spread.h"
+
+#include <string.h>
+
+#include "attention/entry_run.h"
+#include "attention/key_side.h"
+
+/* ---- sums over rows and over keys ---- */
+
+/* to[j] += sum_i T[i][j] from_i for the tile's rows of `to`; fresh: to[j] = the sum */
+static void add_to_keys(const head_context *head, const locus_tile *tile, const float *T,
+                        locus_sums to, const locus_operand *from, int64_t width, int fresh)
+{
+    const locus_sums keys = {to.data + tile->key * to.row_stride, to.row_stride};
+    head->plan->kernels->gemm(keys.data, keys.row_stride, T, 1, head->geometry->stride, from->clean,
+                              from->clean_stride, tile->columns, tile->rows, width, !fresh);
+    locus_patch(head, tile, T, keys, locus_by_column(), from, locus_by_row(), width);
+}
+
+/* to[i] += sum_j T[i][j] from_j, rows of `to` `width` apart; fresh: to[i] = the sum */
+static void add_to_rows(const head_context *head, const locus_tile *tile, const float *T, float *to,
+                        const locus_operand *from, int64_t width, int fresh)
+{
+    head->plan->kernels->gemm(to, width, T, head->geometry->stride, 1, from->clean,
+                              from->clean_stride, tile->rows, tile->columns, width, !fresh);
+    locus_patch(head, tile, T, (locus_sums){to, width}, locus_by_row(), from, locus_by_column(),
+                width);
+}
+
+/* Rows of the query tile as operands. */
+static locus_operand dout_operand(const locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const int64_t Dv = w->head.plan->call.Dv;
+    locus_operand dout =
+        locus_operand_of(rows->dout, Dv, rows->queries.count, Dv, rows->dout_bad, w->clean_dout);
+    dout.of_weights = 1;
+    return dout;
+}
+static locus_operand row_operand(const locus_backward_worker *w, const locus_gradient_rows *rows,
+                                 const float *data, const uint8_t *bad)
+{
+    const int64_t D = w->head.plan->call.D;
+    return locus_operand_of(data, D, rows->queries.count, D, bad, w->clean_rows);
+}
+static locus_operand position_operand(const locus_backward_worker *w,
+                                      const locus_gradient_rows *rows)
+{
+    return row_operand(w, rows, rows->queries.with_position, rows->queries.position_bad);
+}
+
+/* ---- relative tables ---- */
+
+/* to[entry] += sum_r strip[r][entry] from_r over the rows of a band and `count` entries */
+static void add_to_entries(const head_context *head, const locus_band *band,
+                           const locus_strip *strip, int64_t count, const locus_operand *from,
+                           locus_sums to, int64_t width)
+{
+    head->plan->kernels->gemm(to.data + strip->first * to.row_stride, to.row_stride, strip->data, 1,
+                              strip->row_stride, from->clean + band->first * from->clean_stride,
+                              from->clean_stride, count, band->rows, width, 1);
+}
+
+static void flush_values(void *context, const head_context *head, const locus_band *band,
+                         const locus_strip *strip, int64_t count)
+{
+    const locus_backward_worker *w = context;
+    const locus_operand dout = dout_operand(w, w->folded);
+    add_to_entries(head, band, strip, count, &dout, w->slot->value_table, head->plan->call.Dv);
+}
+
+/* dposition += folded dS times entries; d(entries) += folded dS times position. */
+static void flush_keys(void *context, const head_context *head, const locus_band *band,
+                       const locus_strip *strip, int64_t count)
+{
+    const locus_backward_worker *w = context;
+    const locus_wanted *wanted = &w->call->wanted;
+    const int64_t D = head->plan->call.D;
+    const locus_operand entries =
+        locus_entries(head, locus_key_table(head->plan, head->in), w->tables.key_bad);
+    const locus_weights weights = locus_strip_weights(strip);
+    if (wanted->q || wanted->w)
+        locus_add_entries(head, &entries, &weights, band->rows, count,
+                          (locus_sums){w->folded->dposition + band->first * D, D}, D);
+    if (w->slot->key_table.data == NULL) return;
+    const locus_operand position = position_operand(w, w->folded);
+    add_to_entries(head, band, strip, count, &position, w->slot->key_table, D);
+}
+
+void locus_spread_begin(locus_backward_worker *w, locus_gradient_rows *rows)
+{
+    w->folded = rows;
+    locus_fold_begin(&w->head, w->key_fold_room, flush_keys, w, &w->key_fold);
+    locus_fold_begin(&w->head, w->value_fold_room, flush_values, w, &w->value_fold);
+}
+
+void locus_spread_end(locus_backward_worker *w, locus_gradient_rows *rows)
+{
+    const locus_plan *plan = w->head.plan;
+    const int64_t count = rows->queries.count;
+    const size_t bytes = (size_t)(count * plan->call.D) * sizeof(float);
+    if (rows->fresh) { /* they see nothing */
+        memset(rows->dcontent, 0, bytes);
+        if (rows->dpos_q != NULL) memset(rows->dpos_q, 0, bytes);
+    }
+    if (plan->index == NULL) return;
+    locus_fold_end(&w->head, count, &w->value_fold);
+    locus_fold_end(&w->head, count, &w->key_fold);
+}
+
+static void spread_values(locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const head_context *head = &w->head;
+    const locus_slot *slot = w->slot;
+    const int64_t Dv = head->plan->call.Dv;
+    if (slot->v.data == NULL && slot->value_table.data == NULL) return;
+    const locus_operand dout = dout_operand(w, rows);
+    if (slot->v.data != NULL)
+        add_to_keys(head, &w->tile, w->weights, slot->v, &dout, Dv, w->fresh_keys);
+    if (slot->value_table.data == NULL) return;
+    locus_entry_run_begin(head, &w->tile, w->weights);
+    locus_entry_run_to_entries(head, &w->tile, w->weights, &dout, slot->value_table, Dv);
+    locus_fold_outside_run(head, &w->tile, w->weights, &w->value_fold);
+    locus_patch(head, &w->tile, w->weights, slot->value_table, locus_by_entry(head->plan, &w->tile),
+                &dout, locus_by_row(), Dv);
+}
+
+static void spread_key_table(locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const head_context *head = &w->head;
+    const locus_slot *slot = w->slot;
+    const int to_rows = w->call->wanted.q || w->call->wanted.w;
+    const int64_t D = head->plan->call.D;
+    const locus_tensor *table = locus_key_table(head->plan, head->in);
+    if (table == NULL || !(to_rows || slot->key_table.data != NULL)) return;
+    const locus_sums dposition = {rows->dposition, D};
+    const locus_operand entries = locus_entries(head, table, w->tables.key_bad);
+    const locus_operand position = position_operand(w, rows);
+    locus_entry_run_begin(head, &w->tile, w->grad);
+    if (to_rows) locus_entry_run_to_rows(head, &w->tile, w->grad, &entries, dposition, D);
+    if (slot->key_table.data != NULL)
+        locus_entry_run_to_entries(head, &w->tile, w->grad, &position, slot->key_table, D);
+    locus_fold_outside_run(head, &w->tile, w->grad, &w->key_fold);
+    locus_patch(head, &w->tile, w->grad, dposition, locus_by_row(), &entries,
+                locus_by_entry(head->plan, &w->tile), D);
+    if (slot->key_table.data != NULL)
+        locus_patch(head, &w->tile, w->grad, slot->key_table, locus_by_entry(head->plan, &w->tile),
+                    &position, locus_by_row(), D);
+}
+
+static void spread_key_side_table(const locus_backward_worker *w, const locus_operand *keys)
+{
+    const head_context *head = &w->head;
+    const locus_slot *slot = w->slot;
+    const locus_tensor *table = locus_key_side_table(head->plan, head->in);
+    if (table == NULL || (slot->k.data == NULL && slot->key_side_table.data == NULL)) return;
+    const locus_operand entries = locus_entries(head, table, w->tables.key_side_bad);
+    locus_key_side_gradients gradients = {.keys = keys,
+                                          .entries = &entries,
+                                          .key_strip = w->scores.key_strip,
+                                          .to_keys = slot->k,
+                                          .to_entries = slot->key_side_table};
+    if (slot->k.data != NULL) gradients.to_keys.data += w->tile.key * slot->k.row_stride;
+    locus_key_side_spread(head, &w->tile, w->grad, &gradients);
+}
+
+/* ---- content ---- */
+
+/* dcontent += dS K, through the tile's gain where there is one. */
+static void spread_to_content(const locus_backward_worker *w, const locus_gradient_rows *rows,
+                              const locus_operand *keys, int has_gain)
+{
+    const locus_plan *plan = w->head.plan;
+    const int64_t D = plan->call.D;
+    if (!has_gain) {
+        add_to_rows(&w->head, &w->tile, w->grad, rows->dcontent, keys, D, rows->fresh);
+        return;
+    }
+    add_to_rows(&w->head, &w->tile, w->grad, w->gain_product, keys, D, 1);
+    for (int64_t i = 0; i < w->tile.rows; i++)
+        plan->kernels->fade(rows->dcontent + i * D, w->gain_product + i * D,
+                            locus_row_gain(plan, &rows->queries, i, w->tile.key), D, !rows->fresh);
+}
+
+static void spread_content(const locus_backward_worker *w, const locus_gradient_rows *rows,
+                           const locus_operand *keys)
+{
+    const locus_wanted *wanted = &w->call->wanted;
+    const locus_queries *q = &rows->queries;
+    const int has_gain = locus_rows_have_gain(w->head.plan, q, w->tile.key);
+    if (wanted->q || wanted->u) spread_to_content(w, rows, keys, has_gain);
+    if (w->slot->k.data == NULL) return;
+    const locus_operand content =
+        row_operand(w, rows, has_gain ? w->scores.with_gain : q->content, q->content_bad);
+    add_to_keys(&w->head, &w->tile, w->grad, w->slot->k, &content, w->head.plan->call.D,
+                w->fresh_keys);
+}
+
+/* ---- bias, positions, reset ---- */
+
+/* bias[z] += T[i][j], z = most - delta_00 - i + j: the tile's diagonal sums in float, which are
+ * added in double. T is 0 where a pair is not seen. */
+static void spread_bias(const locus_backward_worker *w, const float *T)
+{
+    const locus_plan *plan = w->head.plan;
+    const locus_tile *tile = &w->tile;
+    const int64_t z_00 = locus_z_of(plan, tile->delta_00);
+    const int64_t last = tile->rows - 1, distances = locus_tile_distances(tile);
+    float *sums = w->diagonal;
+    memset(sums, 0, (size_t)distances * sizeof *sums);
+    plan->kernels->diagonals(sums, T, w->head.geometry->stride, tile->rows, tile->columns);
+    const int64_t low = max_i64(0, last - z_00);
+    const int64_t high = min_i64(distances, plan->span + last - z_00);
+    for (int64_t y = low; y < high; y++) w->slot->bias[z_00 - last + y] += (double)sums[y];
+}
+
+/* Take the pairs whose position part was replaced out of T, into dcls. */
+static void spread_reset(const locus_backward_worker *w, const locus_gradient_rows *rows, float *T)
+{
+    const locus_tile *tile = &w->tile;
+    const int64_t stride = w->head.geometry->stride;
+    double total[2] = {0.0, 0.0};
+    for (int64_t i = 0; i < tile->rows; i++) {
+        const int first_row = rows->queries.position + i == 0;
+        const int64_t columns = first_row ? tile->columns : tile->key == 0 ? 1 : 0;
+        for (int64_t j = 0; j < columns; j++) {
+            total[first_row ? 0 : 1] += (double)T[i * stride + j];
+            T[i * stride + j] = 0.0f;
+        }
+    }
+    if (w->slot->cls == NULL) return;
+    w->slot->cls[0] += total[0];
+    w->slot->cls[1] += total[1];
+}
+
+static void spread_positions(locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const head_context *head = &w->head;
+    const locus_slot *slot = w->slot;
+    const int64_t D = head->plan->call.D;
+    locus_tile *tile = &w->tile;
+    float *T = w->grad;
+    if (head->plan->has_reset) {
+        T = w->scores.score; /* P is spent */
+        memcpy(T, w->grad, (size_t)(tile->rows * head->geometry->stride) * sizeof *T);
+        spread_reset(w, rows, T);
+    }
+    if (slot->bias != NULL) spread_bias(w, T);
+    tile->skips_reset = head->plan->has_reset;
+    if (w->call->wanted.pos_q) {
+        const locus_operand pos_k =
+            locus_pos_k_operand(head, &w->tables, tile->key, tile->columns, w->clean_rows);
+        add_to_rows(head, tile, T, rows->dpos_q, &pos_k, D, rows->fresh);
+    }
+    if (slot->pos_k.data == NULL) return;
+    const locus_operand pos_q =
+        row_operand(w, rows, rows->queries.pos_q_rows, rows->queries.pos_bad);
+    add_to_keys(head, tile, T, slot->pos_k, &pos_q, D, w->fresh_keys && slot->pos_k_fresh);
+}
+
+void locus_spread_dense(const locus_backward_worker *w)
+{
+    const head_context *head = &w->head;
+    const locus_tile *tile = &w->tile;
+    const locus_tensor *to = &w->call->grad->bias_dense;
+    for (int64_t i = 0; i < tile->rows; i++) {
+        float *row = (float *)to->data + head->b * locus_broadcast_stride(to, 0) +
+                     head->h * locus_broadcast_stride(to, 1) + (tile->query + i) * to->stride[2] +
+                     tile->key * to->stride[3];
+        head->plan->kernels->add(row, w->grad + i * head->geometry->stride, tile->columns);
+    }
+}
+
+/* ---- dk and dv ---- */
+
+static void zero_rows(locus_sums rows, int64_t from, int64_t to, int64_t width)
+{
+    for (int64_t n = from; n < to; n++)
+        memset(rows.data + n * rows.row_stride, 0, (size_t)width * sizeof *rows.data);
+}
+
+/* Rows [from, to) of dk and dv, and of dpos_k like them, = 0. */
+static void zero_keys(const locus_backward_worker *w, int64_t from, int64_t to)
+{
+    const locus_slot *slot = w->slot;
+    const locus_call *call = &w->head.plan->call;
+    if (slot->k.data != NULL) zero_rows(slot->k, from, to, call->D);
+    if (slot->v.data != NULL) zero_rows(slot->v, from, to, call->Dv);
+    if (slot->pos_k_fresh) zero_rows(slot->pos_k, from, to, call->D);
+}
+
+/* dk and dv are not zeroed before the first sum is written to them. 1: so it is with all keys
+ * of the tile. */
+static int begin_keys(locus_backward_worker *w)
+{
+    const locus_tile *tile = &w->tile;
+    int32_t *written = &w->written[tile->key / w->head.geometry->keys];
+    const int fresh = *written == 0;
+    if (tile->columns <= *written) return 0;
+    if (!fresh) zero_keys(w, tile->key + *written, tile->key + tile->columns);
+    *written = (int32_t)tile->columns;
+    return fresh;
+}
+
+void locus_spread_keys_begin(locus_backward_worker *w, int hold_sums)
+{
+    const int64_t keys = w->head.geometry->keys;
+    const int64_t tiles = ceil_div(w->head.plan->call.Tk, keys);
+    for (int64_t t = 0; t < tiles; t++) w->written[t] = hold_sums ? (int32_t)keys : 0;
+}
+
+void locus_spread_keys_end(const locus_backward_worker *w)
+{
+    const int64_t keys = w->head.geometry->keys, Tk = w->head.plan->call.Tk;
+    for (int64_t first = 0; first < Tk; first += keys)
+        zero_keys(w, first + w->written[first / keys], min_i64(first + keys, Tk));
+}
+
+void locus_spread_tile(locus_backward_worker *w, locus_gradient_rows *rows)
+{
+    const locus_tile *tile = &w->tile;
+    const locus_operand keys =
+        locus_key_operand(&w->head, &w->keys, tile->key, tile->columns, w->clean_keys);
+    w->fresh_keys = begin_keys(w);
+    spread_values(w, rows);
+    spread_content(w, rows, &keys);
+    spread_key_table(w, rows);
+    spread_key_side_table(w, &keys);
+    if (w->call->wanted.dense && w->call->dense_directly) locus_spread_dense(w);
+    if (locus_present(&w->head.in->pos_q))
+        spread_positions(w, rows);
+    else if (w->slot->bias != NULL)
+        spread_bias(w, w->grad);
+    rows->fresh = 0;
+}
