@@ -18,17 +18,12 @@ static const struct {
     const char *scheme;
     yardstick_rule rule;
 } known[] = {
-    {"none", YARDSTICK_NO_TABLE},
-    {"t5", YARDSTICK_NO_TABLE},
-    {"alibi", YARDSTICK_NO_TABLE},
-    {"kerple", YARDSTICK_NO_TABLE},
-    {"tupe", YARDSTICK_NO_TABLE},
-    {"rope", YARDSTICK_NO_TABLE},
-    {"xpos", YARDSTICK_NO_TABLE},
-    {"shaw", YARDSTICK_BAND},
-    {"transformer_xl", YARDSTICK_STRIP},
-    {"relative_key", YARDSTICK_STRIP},
-    {"relative_key_query", YARDSTICK_STRIP},
+    {"none", YARDSTICK_NO_TABLE},      {"t5", YARDSTICK_NO_TABLE},
+    {"alibi", YARDSTICK_NO_TABLE},     {"kerple", YARDSTICK_NO_TABLE},
+    {"distance", YARDSTICK_NO_TABLE},  {"tupe", YARDSTICK_NO_TABLE},
+    {"rope", YARDSTICK_NO_TABLE},      {"xpos", YARDSTICK_NO_TABLE},
+    {"shaw", YARDSTICK_BAND},          {"transformer_xl", YARDSTICK_STRIP},
+    {"relative_key", YARDSTICK_STRIP}, {"relative_key_query", YARDSTICK_STRIP},
     {"deberta", YARDSTICK_MAP},
 };
 
@@ -38,6 +33,8 @@ static double bias_at(const locus_config *config, const locus_tensors *in, int64
 {
     const locus_options *o = &config->options;
     const double distance = fabs((double)rho);
+    if (is(config->scheme, "distance"))
+        return (double)((const float *)in->bias.data)[h * in->bias.shape[1] - rho - o->delta_min];
     if (in->bias.rank != 0) {
         const int64_t bucket =
             locus_t5_bucket(rho, o->buckets, o->max_distance, o->bidirectional != 0);

@@ -13,6 +13,7 @@
 #include "bench/yardstick.h"
 #include "cli.h"
 #include <locus/locus.h>
+#include <locus/problem.h>
 
 enum { BENCH_LIST = 16, BENCH_KINDS = 32, BENCH_ROUNDS = 99, BENCH_LIMITS = 64, BENCH_PEERS = 2 };
 
@@ -67,11 +68,11 @@ typedef struct bench_request {
 /* Everything that calls of one n and d share. */
 typedef struct bench_group {
     int64_t batch, heads, n, d;
-    int decode;         /* 1: one query                                           */
-    int by_tokens;      /* 1: heads lie inside tokens                             */
-    locus_problem base; /* owns q, k, v, dout                                     */
-    locus_tensors in;   /* q, k, v                                                */
-    locus_tensors grad; /* of q, k, v                                             */
+    int decode;          /* 1: one query                                           */
+    int by_tokens;       /* 1: heads lie inside tokens                             */
+    locus_problem *base; /* owns q, k, v, dout                                     */
+    locus_tensors in;    /* q, k, v                                                */
+    locus_tensors grad;  /* of q, k, v                                             */
     locus_tensor dout, sparse_dout, key_mask, peaked_q;
     locus_results results;
     void *blocks[16];
@@ -82,8 +83,8 @@ typedef struct bench_group {
 typedef struct bench_input {
     bench_group *group;
     const bench_kind *kind;
-    locus_problem problem; /* owns the scheme's tensors                              */
-    locus_tensors grad;    /* of everything but a dense bias                         */
+    locus_problem *problem; /* owns the scheme's tensors                              */
+    locus_tensors grad;     /* of everything but a dense bias                         */
     void *blocks[LOCUS_TENSOR_COUNT];
     size_t block_count;
     yardstick yardstick;
@@ -178,7 +179,7 @@ int bench_compares_threads(const bench_request *request);
 size_t bench_list_kinds(bench_kind *kinds, size_t capacity);
 
 /* Options as the benchmark sets them, and the numbers behind them. */
-LOCUS_MUST_CHECK locus_status bench_build_problem(locus_problem *p, const bench_group *group,
+LOCUS_MUST_CHECK locus_status bench_build_problem(locus_problem **p, const bench_group *group,
                                                   const bench_kind *kind, locus_error *error);
 
 /* Useful flops of one call: only the arithmetic of the cheapest exact algorithm known. */

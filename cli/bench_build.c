@@ -101,13 +101,16 @@ static int make_peaked(bench_group *g)
 
 static int share_tensors(bench_group *g)
 {
-    const locus_tensors *made = &g->base.in;
+    const locus_tensors *made = g->base->in;
     void **blocks = g->blocks;
     size_t *count = &g->block_count;
+    g->in.size = sizeof g->in;
+    g->grad.size = sizeof g->grad;
+    g->results.size = sizeof g->results;
     g->in.q = laid_out(g, made->q);
     g->in.k = laid_out(g, made->k);
     g->in.v = laid_out(g, made->v);
-    g->dout = laid_out(g, g->base.dout);
+    g->dout = laid_out(g, g->base->dout);
     if (g->decode) { /* the last query alone */
         g->in.q.shape[2] = 1;
         g->in.q.data = (float *)made->q.data + (g->n - 1) * g->in.q.stride[2];
@@ -128,14 +131,15 @@ static locus_status group_new(bench_group *g, const bench_request *r, uint32_t n
     g->by_tokens = r->by_tokens;
     g->batch = r->batch > 0 ? r->batch : 1;
     g->heads = r->heads > 0 ? r->heads : usual_heads(n, g->decode);
-    const locus_problem_request request = {.scheme = "none",
+    const locus_problem_request request = {.size = sizeof request,
+                                           .scheme = "none",
                                            .level = LOCUS_ATTEND,
                                            .B = g->batch,
                                            .H = g->heads,
                                            .T = n,
                                            .D = d,
                                            .seed = 2017};
-    const locus_status status = locus_problem_build(&g->base, &request, error);
+    const locus_status status = locus_problem_new(&g->base, &request, error);
     if (status != LOCUS_OK) return status;
     const int made = share_tensors(g) && (!r->views[BENCH_PEAKED] || make_peaked(g));
     return made ? LOCUS_OK : LOCUS_ERR_MEMORY;
@@ -143,7 +147,7 @@ static locus_status group_new(bench_group *g, const bench_request *r, uint32_t n
 
 static void group_free(bench_group *g)
 {
-    locus_problem_free(&g->base);
+    locus_problem_free(g->base);
     for (size_t i = 0; i < g->block_count; i++) free(g->blocks[i]);
 }
 
@@ -158,10 +162,11 @@ static locus_status input_new(bench_input *input, bench_group *group, const benc
     if (status != LOCUS_OK) return status;
     input->grad = group->grad;
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
-        const locus_tensor *tensor = locus_tensor_at_const(&input->problem.in, i);
+        const locus_tensor *tensor = locus_tensor_at_const(input->problem->in, i);
         locus_tensor *grad = locus_tensor_at(&input->grad, i);
         /* A dense bias is a constant here: its gradient would be n x n. */
-        if (tensor->rank == 0 || grad->rank != 0 || tensor == &input->problem.in.bias_dense)
+        if (tensor->rank == 0 || tensor->dtype != LOCUS_F32 || grad->rank != 0 ||
+            tensor == &input->problem->in->bias_dense)
             continue;
         if (!take_like(input->blocks, &input->block_count, grad, tensor)) return LOCUS_ERR_MEMORY;
     }
@@ -171,7 +176,7 @@ static locus_status input_new(bench_input *input, bench_group *group, const benc
 static void input_free(bench_input *input)
 {
     if (input->has_yardstick) yardstick_free(&input->yardstick);
-    locus_problem_free(&input->problem);
+    locus_problem_free(input->problem);
     for (size_t i = 0; i < input->block_count; i++) free(input->blocks[i]);
 }
 
@@ -190,7 +195,6 @@ static void choose_view(bench_row *row, const bench_request *r)
     if (row->view == BENCH_DROPOUT) row->config.dropout = r->dropout;
     if (row->view == BENCH_PEAKED) row->in.q = row->input->group->peaked_q;
     if (row->view != BENCH_DECODE) return;
-    row->config.offset_given = 1;
     row->config.query_offset = row->input->group->n - 1;
 }
 
@@ -198,11 +202,11 @@ static locus_status row_new(bench_row *row, const bench_request *r, locus_error 
 {
     bench_input *input = row->input;
     row->allocator = counted_allocator(&row->plan_bytes);
-    row->config = input->problem.config;
+    row->config = *input->problem->config;
     row->config.allocator = &row->allocator;
     row->config.threads = row->threads;
     row->config.isa = row->isa;
-    row->in = input->problem.in;
+    row->in = *input->problem->in;
     choose_view(row, r);
     row->results = input->group->results;
     size_t count = 0;

@@ -20,19 +20,16 @@ typedef struct sample {
 
 /* ---- slices ---- */
 
-static const char *shape_in(const locus_tensor_info *list, const char *name)
-{
-    for (; list->name != NULL; list++)
-        if (strcmp(list->name, name) == 0) return list->shape;
-    return NULL;
-}
-
 /* The axes of a tensor by name, "H R D", as the scheme declares them. */
 static const char *shape_of(const bench_row *row, size_t index)
 {
     const char *name = locus_tensor_name(index);
-    const char *shape = shape_in(row->input->kind->scheme->tensors, name);
-    return shape != NULL ? shape : shape_in(locus_common_tensors(), name);
+    const locus_tensor_info *info;
+    for (size_t i = 0; (info = locus_scheme_tensor(row->input->kind->scheme, i)) != NULL; i++)
+        if (strcmp(info->name, name) == 0) return info->shape;
+    for (size_t i = 0; (info = locus_common_tensor(i)) != NULL; i++)
+        if (strcmp(info->name, name) == 0) return info->shape;
+    return "";
 }
 
 /* Keep of every axis that goes over sequences, heads or queries only the sampled one. */
@@ -61,6 +58,7 @@ static void slice_all(const bench_row *row, const locus_tensors *from, const sam
                       locus_tensors *to)
 {
     memset(to, 0, sizeof *to);
+    to->size = sizeof *to;
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *tensor = locus_tensor_at_const(from, i);
         if (tensor->rank != 0) *locus_tensor_at(to, i) = slice(tensor, shape_of(row, i), s);
@@ -102,7 +100,6 @@ static locus_config config_of(const bench_row *row, const sample *s)
 {
     locus_config config = row->config;
     config.allocator = NULL;
-    config.offset_given = 1;
     config.query_offset = row->view == BENCH_DECODE ? row->input->group->n - 1 : s->m;
     return config;
 }
@@ -115,8 +112,9 @@ static locus_status check_output(const bench_row *row, const sample *s, error_sc
     locus_tensors in;
     const locus_config config = config_of(row, s);
     const int64_t shape[] = {1, 1, 1, row->input->group->d};
-    const locus_results want = {locus_view(out, LOCUS_F64, 4, shape),
-                                locus_view(&lse, LOCUS_F64, 3, shape)};
+    const locus_results want = {.size = sizeof want,
+                                .out = locus_view(out, LOCUS_F64, 4, shape),
+                                .lse = locus_view(&lse, LOCUS_F64, 3, shape)};
     slice_all(row, &row->in, s, &in);
     const locus_status status = locus_oracle(LOCUS_ATTEND, &config, &in, &want, NULL, NULL, error);
     if (status != LOCUS_OK) return status;
@@ -172,6 +170,7 @@ static int gradients_new(gradients *g, const bench_row *row, const sample *s)
 {
     locus_tensors shapes;
     memset(g, 0, sizeof *g);
+    g->one.size = sizeof g->one;
     slice_all(row, &row->input->grad, s, &shapes);
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *like = locus_tensor_at_const(&shapes, i);
@@ -192,12 +191,14 @@ static locus_status add_gradients(gradients *g, const bench_row *row, const samp
     locus_tensors in;
     const locus_config config = config_of(row, s);
     const int64_t shape[] = {1, 1, 1, row->input->group->d};
-    const locus_results results = {locus_view(out, LOCUS_F64, 4, shape),
-                                   locus_view(&lse, LOCUS_F64, 3, shape)};
-    const locus_tensor dout = slice(&row->input->group->sparse_dout, "B H Tq D", s);
+    const locus_results results = {.size = sizeof results,
+                                   .out = locus_view(out, LOCUS_F64, 4, shape),
+                                   .lse = locus_view(&lse, LOCUS_F64, 3, shape)};
+    const locus_results dresults = {.size = sizeof dresults,
+                                    .out = slice(&row->input->group->sparse_dout, "B H Tq D", s)};
     slice_all(row, &row->in, s, &in);
     const locus_status status =
-        locus_oracle(LOCUS_ATTEND, &config, &in, &results, &dout, &g->one, error);
+        locus_oracle(LOCUS_ATTEND, &config, &in, &results, &dresults, &g->one, error);
     if (status != LOCUS_OK) return status;
     const locus_tensor dq = slice(&row->input->grad.q, "B H Tq D", s);
     compare(&g->q, &dq, g->one.q.data);

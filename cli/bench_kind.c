@@ -46,8 +46,8 @@ static const struct {
     {"deberta", "max_distance", "512"},
 };
 
-locus_status bench_build_problem(locus_problem *p, const bench_group *group, const bench_kind *kind,
-                                 locus_error *error)
+locus_status bench_build_problem(locus_problem **p, const bench_group *group,
+                                 const bench_kind *kind, locus_error *error)
 {
     locus_problem_setting settings[8] = {{NULL, NULL}};
     char scale_base[24];
@@ -60,6 +60,7 @@ locus_status bench_build_problem(locus_problem *p, const bench_group *group, con
     snprintf(scale_base, sizeof scale_base, "%" PRId64, group->n > 512 ? group->n : 512);
     settings[count++] = (locus_problem_setting){"scale_base", scale_base};
     const locus_problem_request request = {
+        .size = sizeof request,
         .scheme = kind->scheme->name,
         .level = LOCUS_ATTEND,
         .B = group->batch,
@@ -72,12 +73,10 @@ locus_status bench_build_problem(locus_problem *p, const bench_group *group, con
         .without = "cls",
         .given = &group->in,
     };
-    const locus_status status = locus_problem_build(p, &request, error);
+    const locus_status status = locus_problem_new(p, &request, error);
     if (status != LOCUS_OK) return status;
-    p->request.settings = NULL; /* they end with this function */
     /* T5 models fold 1/sqrt(D) into the weights of q; ours have none. */
-    p->config.scale_given = strcmp(kind->scheme->name, "t5") == 0;
-    p->config.scale = 1.0 / sqrt((double)group->d);
+    if (strcmp(kind->scheme->name, "t5") == 0) (*p)->config->scale = 1.0 / sqrt((double)group->d);
     return LOCUS_OK;
 }
 
@@ -124,7 +123,8 @@ static double reachable_rows(const locus_options *o, int clipped, const reach *r
 
 static int has_option(const locus_scheme_info *scheme, const char *name)
 {
-    for (const locus_option_info *o = scheme->options; o->name != NULL; o++)
+    const locus_option_info *o;
+    for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL; i++)
         if (strcmp(o->name, name) == 0) return 1;
     return 0;
 }

@@ -35,7 +35,8 @@ locus_status bench_forward(bench *b, bench_row *row, locus_error *error)
 
 locus_status bench_backward(bench *b, bench_row *row, const locus_tensor *dout, locus_error *error)
 {
-    return locus_backward(row->plan, &row->in, &row->results, dout, &row->input->grad, 0,
+    const locus_results dresults = {.size = sizeof dresults, .out = *dout};
+    return locus_backward(row->plan, &row->in, &row->results, &dresults, &row->input->grad, 0,
                           b->workspace, b->workspace_bytes, error);
 }
 
@@ -185,7 +186,7 @@ static void make_yardsticks(bench *b)
         locus_plan_describe(row->plan, &info);
         input->has_yardstick =
             yardstick_new(&input->yardstick, &b->blas, bench_loops_find(b->best_isa), &b->scratch,
-                          &row->config, info.scale, &input->problem.in,
+                          &row->config, info.scale, input->problem->in,
                           b->request.directions[BENCH_BACKWARD]);
     }
 }

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include <locus/locus.h>
+#include <locus/plot.h>
 
 /* Exit codes of the program (docs/cli.md). */
 enum {

@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include <locus/picture.h>
+
 #include "cli.h"
 #include "commands.h"
 #include "plot.h"

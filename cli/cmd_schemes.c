@@ -54,7 +54,7 @@ static void print_table(void)
 
 static void print_traits(uint32_t traits)
 {
-    static const char *const names[] = {"relative", "symmetric", "learned"};
+    static const char *const names[] = {"relative", "symmetric", "learned", "causal"};
     const char *comma = "";
     if (traits == 0) printf("none");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -91,10 +91,12 @@ static void print_details(const locus_scheme_info *scheme)
     printf("\nscale     %s\ntraits    ", scheme->scale);
     print_traits(scheme->traits);
     printf("\ncitation  %s\n", scheme->citation);
-    if (scheme->options[0].name != NULL) printf("\n%soptions%s\n", text_bold(), text_plain());
-    for (const locus_option_info *o = scheme->options; o->name != NULL; o++) print_option(o);
-    if (scheme->tensors[0].name != NULL) printf("\n%stensors%s\n", text_bold(), text_plain());
-    for (const locus_tensor_info *t = scheme->tensors; t->name != NULL; t++) print_tensor(t);
+    const locus_option_info *o;
+    const locus_tensor_info *t;
+    if (locus_scheme_option(scheme, 0)) printf("\n%soptions%s\n", text_bold(), text_plain());
+    for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL; i++) print_option(o);
+    if (locus_scheme_tensor(scheme, 0)) printf("\n%stensors%s\n", text_bold(), text_plain());
+    for (size_t i = 0; (t = locus_scheme_tensor(scheme, i)) != NULL; i++) print_tensor(t);
 }
 
 /* ---- JSON ---- */
@@ -169,12 +171,15 @@ static void json_scheme(json *j, const locus_scheme_info *scheme)
     if ((scheme->traits & LOCUS_TRAIT_RELATIVE) != 0) json_text(j, NULL, "relative");
     if ((scheme->traits & LOCUS_TRAIT_SYMMETRIC) != 0) json_text(j, NULL, "symmetric");
     if ((scheme->traits & LOCUS_TRAIT_LEARNED) != 0) json_text(j, NULL, "learned");
+    if ((scheme->traits & LOCUS_TRAIT_CAUSAL) != 0) json_text(j, NULL, "causal");
     json_end(j);
     json_array(j, "options");
-    for (const locus_option_info *o = scheme->options; o->name != NULL; o++) json_option(j, o);
+    const locus_option_info *o;
+    const locus_tensor_info *t;
+    for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL; i++) json_option(j, o);
     json_end(j);
     json_array(j, "tensors");
-    for (const locus_tensor_info *t = scheme->tensors; t->name != NULL; t++) json_tensor(j, t);
+    for (size_t i = 0; (t = locus_scheme_tensor(scheme, i)) != NULL; i++) json_tensor(j, t);
     json_end(j);
     json_text(j, "citation", scheme->citation);
     json_end(j);

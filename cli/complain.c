@@ -27,6 +27,7 @@ static int exit_code_of(locus_status status)
     case LOCUS_ERR_TENSOR:
     case LOCUS_ERR_RANGE:
     case LOCUS_ERR_OVERLAP:
+    case LOCUS_ERR_UNSUPPORTED:
     case LOCUS_ERR_FORMAT: return CLI_REFUSED;
     case LOCUS_ERR_IO:
     case LOCUS_ERR_MEMORY:

@@ -30,7 +30,7 @@ static const demo usual = {
 /* ---- a problem with its trial ---- */
 
 typedef struct attempt {
-    locus_problem problem;
+    locus_problem *problem;
     trial trial;
     locus_allocator allocator;
     size_t plan_bytes;
@@ -40,23 +40,24 @@ static locus_status attempt_new(attempt *a, const locus_problem_request *usual_r
                                 const char *scheme, uint32_t level, locus_error *error)
 {
     locus_problem_request request = *usual_request;
+    request.size = sizeof request;
     request.scheme = scheme;
     request.level = level;
     a->plan_bytes = 0;
     a->allocator = counted_allocator(&a->plan_bytes);
-    locus_status status = locus_problem_build(&a->problem, &request, error);
+    locus_status status = locus_problem_new(&a->problem, &request, error);
     if (status != LOCUS_OK) return status;
-    a->problem.config.threads = 1; /* what the stopwatch can measure on a busy machine */
-    a->problem.config.allocator = &a->allocator;
-    status = trial_new(&a->trial, &a->problem, error);
-    if (status != LOCUS_OK) locus_problem_free(&a->problem);
+    a->problem->config->threads = 1; /* what the stopwatch can measure on a busy machine */
+    a->problem->config->allocator = &a->allocator;
+    status = trial_new(&a->trial, a->problem, error);
+    if (status != LOCUS_OK) locus_problem_free(a->problem);
     return status;
 }
 
 static void attempt_free(attempt *a)
 {
     trial_free(&a->trial);
-    locus_problem_free(&a->problem);
+    locus_problem_free(a->problem);
 }
 
 static size_t attempt_bytes(const attempt *a)
@@ -88,7 +89,7 @@ static locus_status measure(const demo *d, demo_outcome *o, locus_error *error)
     if (status != LOCUS_OK) return status;
     status = attempt_new(&own, &d->large, o->scheme->name, o->level, error);
     if (status == LOCUS_OK) {
-        o->parameters = own.problem.parameters;
+        o->parameters = own.problem->parameters;
         o->bytes = attempt_bytes(&own);
         o->plain_bytes = attempt_bytes(&plain);
         status = pace_measure(&o->pace, &own.trial, &plain.trial, d->seconds, error);

@@ -14,6 +14,7 @@
 #include "cli.h"
 #include "tokens.h"
 #include <locus/locus.h>
+#include <locus/problem.h>
 
 enum {
     EXPLAIN_TOKENS = 16384, /* at most: all pairs are looked at, 2.7e8 of them        */
@@ -37,8 +38,8 @@ typedef struct explain_values {
 
 typedef struct explain_call {
     const explain_values *values;
-    locus_case *loaded;    /* the one or  */
-    locus_problem problem; /* the other   */
+    locus_case *loaded;     /* the one or  */
+    locus_problem *problem; /* the other   */
     uint32_t level;
     const locus_config *config;
     const locus_tensors *in;

@@ -27,6 +27,7 @@ static int build(explain_call *call, int64_t length)
     const int exit_code = settings_read(&s, "explain", v->scheme, call->level, &v->options);
     if (exit_code != CLI_DONE) return exit_code;
     const locus_problem_request request = {
+        .size = sizeof request,
         .scheme = v->scheme,
         .level = call->level,
         .B = 1,
@@ -39,11 +40,10 @@ static int build(explain_call *call, int64_t length)
         .tokens = call->tokens.names,
         .settings = s.list,
     };
-    const locus_status status = locus_problem_build(&call->problem, &request, &error);
+    const locus_status status = locus_problem_new(&call->problem, &request, &error);
     if (status != LOCUS_OK) return report(call, status, &error);
-    call->problem.request.settings = NULL; /* they end with this function */
-    call->config = &call->problem.config;
-    call->in = &call->problem.in;
+    call->config = call->problem->config;
+    call->in = call->problem->in;
     return CLI_DONE;
 }
 
@@ -123,7 +123,7 @@ void explain_close(explain_call *call)
 {
     locus_explainer_free(call->explainer);
     locus_case_free(call->loaded);
-    locus_problem_free(&call->problem);
+    locus_problem_free(call->problem);
     tokens_free(&call->tokens);
     memset(call, 0, sizeof *call);
 }

@@ -50,23 +50,26 @@ int explain_draw_row(const explain_call *call, const explain_row *row)
                                           ? call->tokens.names + row->first
                                           : NULL,
                              .first = (double)row->first};
-    locus_series series[EXPLAIN_TERMS], weight = {.name = "weight"};
+    locus_series series[EXPLAIN_TERMS], weight = {.size = sizeof weight, .name = "weight"};
     double *shown = shown_terms(call, row);
     if (shown == NULL) return cli_complain("explain", CLI_RESOURCES, "out of memory");
     for (size_t t = 0; t < call->info.terms; t++)
-        series[t] = (locus_series){.name = call->terms[t]->name,
+        series[t] = (locus_series){.size = sizeof(locus_series),
+                                   .name = call->terms[t]->name,
                                    .y = shown + (int64_t)t * row->keys,
                                    .count = (size_t)row->keys};
     weight.y = shown + (int64_t)call->info.terms * row->keys;
     weight.count = (size_t)row->keys;
     const locus_panel panels[] = {
-        {.kind = many ? LOCUS_PANEL_LINES : LOCUS_PANEL_STACK,
+        {.size = sizeof *panels,
+         .kind = many ? LOCUS_PANEL_LINES : LOCUS_PANEL_STACK,
          .title = "terms of the score",
          .x = keys,
          .y = {.label = "logit"},
          .series = series,
          .series_count = call->info.terms},
-        {.kind = many ? LOCUS_PANEL_LINES : LOCUS_PANEL_BARS,
+        {.size = sizeof *panels,
+         .kind = many ? LOCUS_PANEL_LINES : LOCUS_PANEL_BARS,
          .title = "attention",
          .x = keys,
          .y = {.label = "weight"},
@@ -77,6 +80,7 @@ int explain_draw_row(const explain_call *call, const explain_row *row)
              call->tokens.names != NULL ? ", " : "",
              call->tokens.names != NULL ? call->tokens.names[row->query] : "");
     const locus_figure figure = {
+        .size = sizeof figure,
         .title = title,
         .description = "For each key, the terms that add up to its score, and below the "
                        "attention weight that the score gets. Keys that the query "
@@ -111,6 +115,7 @@ static locus_panel heatmap(const explain_call *call, const explain_summary *s, s
                       s->columns <= MOST_BARS && info->queries == info->keys;
     const char *const *names = small ? call->tokens.names : NULL;
     const locus_panel panel = {
+        .size = sizeof panel,
         .kind = LOCUS_PANEL_HEATMAP,
         .title = kind < info->terms    ? call->terms[kind]->name
                  : kind == info->terms ? "score"
@@ -144,6 +149,7 @@ int explain_draw_summary(const explain_call *call, const explain_summary *s)
     panels[weight] = heatmap(call, s, weight, 0.0, largest_cell(s, weight, 1));
     snprintf(title, sizeof title, "%s: the terms of the score", call->config->scheme);
     const locus_figure figure = {
+        .size = sizeof figure,
         .title = title,
         .description = "Heatmaps over queries and keys: one for each term of the score, then the "
                        "score, then the attention weights.",

@@ -64,25 +64,28 @@ static void print_table(void)
     puts("\nParameters in brackets may be absent.\n");
 }
 
-static void print_options(const locus_option_info *options)
+static void print_options(const locus_scheme_info *scheme)
 {
     char range[96], preset[64];
-    if (options[0].name == NULL) return;
+    const locus_option_info *o;
+    if (locus_scheme_option(scheme, 0) == NULL) return;
     puts("\n| option | values | default | level | meaning |\n|---|---|---|---|---|");
-    for (const locus_option_info *o = options; o->name != NULL; o++) {
+    for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL; i++) {
         printf("| `%s` | %s | %s | %s | ", o->name, option_range(range, sizeof range, o),
                option_default(preset, sizeof preset, o), level_text(o->levels));
         print_cell(o->help);
         if (o->with != NULL) printf(" (only with tensor `%s`)", o->with);
+        if (o->without != NULL) printf(" (not beside tensor `%s`)", o->without);
         puts(" |");
     }
 }
 
-static void print_tensors(const locus_tensor_info *tensors)
+static void print_tensors(const locus_scheme_info *scheme)
 {
-    if (tensors[0].name == NULL) return;
+    const locus_tensor_info *t;
+    if (locus_scheme_tensor(scheme, 0) == NULL) return;
     puts("\n| tensor | shape | level | | meaning |\n|---|---|---|---|---|");
-    for (const locus_tensor_info *t = tensors; t->name != NULL; t++) {
+    for (size_t i = 0; (t = locus_scheme_tensor(scheme, i)) != NULL; i++) {
         printf("| `%s` | ", t->name);
         print_code_cell(t->shape);
         printf(" | %s | %s | ", level_text(t->levels), t->required ? "required" : "may be absent");
@@ -98,6 +101,7 @@ static void print_traits(uint32_t traits)
     if ((traits & LOCUS_TRAIT_SYMMETRIC) != 0)
         puts("- symmetric: the position terms depend on |m - n| only");
     if ((traits & LOCUS_TRAIT_LEARNED) != 0) puts("- learned: has parameters with gradients");
+    if ((traits & LOCUS_TRAIT_CAUSAL) != 0) puts("- causal: looks back only");
 }
 
 static void print_section(const locus_scheme_info *scheme)
@@ -108,8 +112,8 @@ static void print_section(const locus_scheme_info *scheme)
     if (scheme->rule[0] != '\0') printf("- rule: `%s`\n", scheme->rule);
     print_traits(scheme->traits);
     printf("- source: %s\n", scheme->citation);
-    print_options(scheme->options);
-    print_tensors(scheme->tensors);
+    print_options(scheme);
+    print_tensors(scheme);
 }
 
 void markdown_schemes(const locus_scheme_info *only)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include <locus/picture.h>
+
 #include "page.h"
 #include "settings.h"
 
@@ -33,7 +35,7 @@ static int render(locus_text *text, const locus_figure *figure, const char *id, 
     char prefix[64];
     locus_error error = {""};
     snprintf(prefix, sizeof prefix, "%s-%s", id, size);
-    const locus_render how = {.width = width, .fragment = 1, .prefix = prefix};
+    const locus_render how = {.size = sizeof how, .width = width, .fragment = 1, .prefix = prefix};
     const locus_status status = locus_figure_render(figure, LOCUS_FORMAT_SVG, &how, text, &error);
     return status == LOCUS_OK ? CLI_DONE : cli_report("demo", status, id, &error);
 }
@@ -55,6 +57,7 @@ int page_draw(page_drawing *drawing, const page_lesson *lesson)
     const locus_status status = locus_picture_new(&picture, &request, &error);
     if (status != LOCUS_OK) return cli_report("demo", status, lesson->id, &error);
     locus_figure figure = *locus_picture_figure(picture);
+    figure.size = sizeof figure;
     figure.title = figure.caption = NULL; /* the page says both; the description stays */
     int exit_code =
         render(&drawing->wide, &figure, lesson->id, "wide", wide_pixels(figure.panel_count));

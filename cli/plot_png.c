@@ -95,7 +95,13 @@ static cairo_status_t put(void *file, const unsigned char *bytes, unsigned count
 int plot_write_png(const locus_figure *figure, const locus_render *render, const char *path)
 {
     bitmap b = {.theme = render->theme};
-    const locus_canvas canvas = {&b, begin, boxes, line, label, end};
+    const locus_canvas canvas = {.size = sizeof canvas,
+                                 .context = &b,
+                                 .begin = begin,
+                                 .boxes = boxes,
+                                 .line = line,
+                                 .label = label,
+                                 .end = end};
     locus_error error = {""};
     const locus_status status = locus_figure_draw(figure, render, &canvas, NULL, &error);
     int exit_code = CLI_DONE;

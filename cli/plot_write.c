@@ -39,6 +39,7 @@ static int write_letters(const plot_values *v, const locus_figure *figure)
     /* Dark is what most terminals are. */
     const locus_theme theme = theme_of(v);
     const locus_render render = {
+        .size = sizeof render,
         .theme = theme == LOCUS_THEME_AUTO ? LOCUS_THEME_DARK : theme,
         .width = terminal_columns(),
         .plain = text_bold()[0] == '\0' || v->output != NULL,
@@ -48,7 +49,7 @@ static int write_letters(const plot_values *v, const locus_figure *figure)
 
 int plot_write(const plot_values *v, const locus_figure *figure)
 {
-    const locus_render render = {.theme = theme_of(v), .width = v->width};
+    const locus_render render = {.size = sizeof render, .theme = theme_of(v), .width = v->width};
     char quoted[160];
     if (v->csv) return cli_write_figure("plot", figure, LOCUS_FORMAT_CSV, NULL, v->output);
     if (v->json) return cli_write_figure("plot", figure, LOCUS_FORMAT_JSON, NULL, v->output);

@@ -16,7 +16,7 @@ void settings_split(settings *s, const cli_pairs *pairs)
     s->list[pairs->count] = (locus_problem_setting){NULL, NULL};
 }
 
-/* locus_problem_build takes what a scheme declares and passes over the rest: refuse that here. */
+/* locus_problem_new takes what a scheme declares and passes over the rest: refuse that here. */
 int settings_read(settings *s, const char *command, const char *scheme, uint32_t level,
                   const cli_pairs *pairs)
 {
@@ -33,8 +33,9 @@ int settings_read(settings *s, const char *command, const char *scheme, uint32_t
 /* Has a scheme before number `scheme` an option of this name? */
 static int is_known(const char *name, size_t scheme)
 {
+    const locus_option_info *o;
     for (size_t i = 0; i < scheme; i++)
-        for (const locus_option_info *o = locus_scheme_at(i)->options; o->name != NULL; o++)
+        for (size_t k = 0; (o = locus_scheme_option(locus_scheme_at(i), k)) != NULL; k++)
             if (strcmp(o->name, name) == 0) return 1;
     return 0;
 }
@@ -42,8 +43,9 @@ static int is_known(const char *name, size_t scheme)
 const char *cli_setting_at(size_t index)
 {
     static char text[64];
+    const locus_option_info *o;
     for (size_t i = 0; i < locus_scheme_count(); i++)
-        for (const locus_option_info *o = locus_scheme_at(i)->options; o->name != NULL; o++) {
+        for (size_t k = 0; (o = locus_scheme_option(locus_scheme_at(i), k)) != NULL; k++) {
             if (is_known(o->name, i)) continue;
             const locus_choice *choice = o->kind == LOCUS_OPTION_CHOICE ? o->choices : NULL;
             if (choice == NULL && index-- == 0) {

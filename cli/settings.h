@@ -6,6 +6,7 @@
 
 #include "cli.h"
 #include <locus/locus.h>
+#include <locus/problem.h>
 
 enum { SETTINGS = sizeof((cli_pairs *)NULL)->text / sizeof(char *), SETTING_NAME = 64 };
 

@@ -40,7 +40,8 @@ void terms_list(uint32_t terms)
 
 int tensor_is_own(const locus_tensor_info *tensor)
 {
-    for (const locus_tensor_info *c = locus_common_tensors(); c->name != NULL; c++)
+    const locus_tensor_info *c;
+    for (size_t i = 0; (c = locus_common_tensor(i)) != NULL; i++)
         if (strcmp(c->name, tensor->name) == 0) return 0;
     return 1;
 }
@@ -61,8 +62,10 @@ char *scheme_parameters(char *buffer, size_t capacity, const locus_scheme_info *
     size_t used = 0;
     const uint32_t level = scheme_level(scheme);
     snprintf(buffer, capacity, "-");
-    for (const locus_tensor_info *t = scheme->tensors; t->name != NULL; t++) {
+    const locus_tensor_info *t;
+    for (size_t i = 0; (t = locus_scheme_tensor(scheme, i)) != NULL; i++) {
         if ((t->levels & level) == 0 || !tensor_is_own(t) || used >= capacity) continue;
+        if ((t->uses & LOCUS_USE_PLAN) != 0) continue; /* numbers that are given, not learned */
         used += (size_t)snprintf(buffer + used, capacity - used, t->required ? "%s%s" : "%s[%s]",
                                  used > 0 ? " " : "", t->name);
     }

@@ -37,7 +37,7 @@ static int take_results(pool memory, const locus_problem *p, locus_results *resu
     if (!take_like(memory, &results->out, &p->out, dtype)) return 0;
     if (!take_like(memory, &results->lse, &p->lse, dtype)) return 0;
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
-        const locus_tensor *input = locus_tensor_at_const(&p->in, i);
+        const locus_tensor *input = locus_tensor_at_const(p->in, i);
         if (input->rank == 0 || input->dtype != LOCUS_F32) continue;
         if (!take_like(memory, locus_tensor_at(grad, i), input, dtype)) return 0;
     }
@@ -56,15 +56,15 @@ static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 static locus_status prepare(trial *t, locus_error *error)
 {
     const locus_problem *p = t->problem;
-    if (p->request.level == LOCUS_LAYER) {
-        const locus_status status = locus_layer_new(&t->layer, &p->config, &p->in, error);
+    if (p->level == LOCUS_LAYER) {
+        const locus_status status = locus_layer_new(&t->layer, p->config, p->in, error);
         if (status != LOCUS_OK) return status;
         t->saved_bytes = locus_layer_saved_bytes(t->layer);
         t->workspace_bytes = larger(locus_layer_forward_workspace(t->layer),
                                     locus_layer_backward_workspace(t->layer));
         return LOCUS_OK;
     }
-    const locus_status status = locus_plan_new(&t->plan, &p->config, &p->in, error);
+    const locus_status status = locus_plan_new(&t->plan, p->config, p->in, error);
     if (status != LOCUS_OK) return status;
     t->workspace_bytes =
         larger(locus_forward_workspace(t->plan), locus_backward_workspace(t->plan));
@@ -75,6 +75,8 @@ locus_status trial_new(trial *t, const locus_problem *p, locus_error *error)
 {
     memset(t, 0, sizeof *t);
     t->problem = p;
+    t->results.size = sizeof t->results;
+    t->grad.size = sizeof t->grad;
     const pool memory = {t->blocks, &t->block_count};
     locus_status status = prepare(t, error);
     if (status == LOCUS_OK) {
@@ -104,7 +106,7 @@ const char *trial_isa(const trial *t)
 
 locus_status trial_forward(trial *t, locus_error *error)
 {
-    const locus_tensors *in = &t->problem->in;
+    const locus_tensors *in = t->problem->in;
     if (t->layer != NULL)
         return locus_layer_forward(t->layer, in, &t->results, t->saved, t->saved_bytes,
                                    t->workspace, t->workspace_bytes, error);
@@ -114,10 +116,11 @@ locus_status trial_forward(trial *t, locus_error *error)
 locus_status trial_backward(trial *t, locus_error *error)
 {
     const locus_problem *p = t->problem;
+    const locus_results dresults = {.size = sizeof dresults, .out = p->dout};
     if (t->layer != NULL)
-        return locus_layer_backward(t->layer, &p->in, &p->dout, &t->grad, 0, t->saved,
+        return locus_layer_backward(t->layer, p->in, &dresults, &t->grad, 0, t->saved,
                                     t->saved_bytes, t->workspace, t->workspace_bytes, error);
-    return locus_backward(t->plan, &p->in, &t->results, &p->dout, &t->grad, 0, t->workspace,
+    return locus_backward(t->plan, p->in, &t->results, &dresults, &t->grad, 0, t->workspace,
                           t->workspace_bytes, error);
 }
 
@@ -148,12 +151,12 @@ locus_status trial_errors(const trial *t, double *outputs, double *gradients, lo
     void *blocks[TRIAL_BLOCKS];
     size_t count = 0;
     const pool memory = {blocks, &count};
-    locus_results want = {.out = {.rank = 0}};
-    locus_tensors want_grad = {.q = {.rank = 0}};
+    locus_results want = {.size = sizeof want};
+    const locus_results dresults = {.size = sizeof dresults, .out = p->dout};
+    locus_tensors want_grad = {.size = sizeof want_grad};
     locus_status status = LOCUS_ERR_MEMORY;
     if (take_results(memory, p, &want, &want_grad, LOCUS_F64))
-        status =
-            locus_oracle(p->request.level, &p->config, &p->in, &want, &p->dout, &want_grad, error);
+        status = locus_oracle(p->level, p->config, p->in, &want, &dresults, &want_grad, error);
     if (status == LOCUS_OK) {
         *outputs =
             worse(difference(&t->results.out, &want.out), difference(&t->results.lse, &want.lse));

@@ -5,6 +5,7 @@
 /* Running a problem: plan or layer, workspace, results and gradients in one place. */
 
 #include <locus/locus.h>
+#include <locus/problem.h>
 
 enum { TRIAL_BLOCKS = LOCUS_TENSOR_COUNT + 8 };
 

@@ -30,6 +30,7 @@ sinusoidal-attention|sinusoidal --what attention|The two rows of "the" differ no
 alibi-attention|alibi --what attention --heads 4|Steep heads look at their neighbours only.
 rope-attention|rope --what attention --causal|Grey pairs are hidden: the query sees no key after it.
 variants|t5 --what variants|One head with all pairs, causal, and with a window.
+function-of-distance|distance|Any function of the distance, as numbers that the caller brings: here made-up ones.
 distance|shaw --what distance --option clip_left=3 --option clip_right=3|Where a query stands from each key, as far as the scheme can tell.
 END
 }
@@ -42,7 +43,15 @@ page=$folder/README.md
     echo 'precision. Queries run down, keys across. `make gallery` draws them anew; each picture follows the light or dark'
     echo 'theme of its reader.'
 } >"$page"
-list | while IFS='|' read -r name arguments sentence; do
+every() { # the list, then the schemes that it does not name
+    list
+    "$locus" schemes --json | sed -n 's/^    "name": "\([a-z0-9_]*\)",$/\1/p' | while read -r scheme; do
+        list | cut -d'|' -f2 | grep -q "^$scheme\( \|$\)" ||
+            printf '%s|%s|%s\n' "$scheme" "$scheme" \
+                "$("$locus" schemes "$scheme" | sed -n "1s/^[^:]*: \(.*\)/\1./p")"
+    done
+}
+every | while IFS='|' read -r name arguments sentence; do
     # Arguments are words.
     # shellcheck disable=SC2086
     "$locus" plot $arguments -o "$folder/$name.svg" </dev/null

@@ -24,7 +24,7 @@ LOCUS_API const locus_config *locus_case_config(const locus_case *loaded);
 LOCUS_API const locus_tensors *locus_case_inputs(const locus_case *loaded);
 
 typedef struct locus_case_run_options {
-    uint32_t size;
+    uint32_t size;    /* sizeof(locus_case_run_options)        */
     uint32_t oracle;  /* 1: the double path; results are F64   */
     uint32_t threads; /* 0: the default                        */
     const char *isa;  /* ceiling, NULL: none                   */
@@ -46,7 +46,7 @@ LOCUS_API const locus_tensor *locus_case_result(const locus_case *loaded, size_t
 
 /* How far result `index` is from the file's `want.` tensor of that name. */
 typedef struct locus_case_difference {
-    uint32_t size;
+    uint32_t size;     /* sizeof(locus_case_difference), set before; filled up to it    */
     int expected;      /* 1: the file holds a `want.` tensor for this result            */
     double worst;      /* largest |got - want| / max(1, max |want|); NAN where one side
                          alone is NaN, or infinities differ                            */

@@ -19,7 +19,7 @@ extern "C" {
 typedef struct locus_explainer locus_explainer;
 
 /* Prepare one call, as locus_oracle takes it: `level` is LOCUS_ATTEND or LOCUS_LAYER, inputs
- * are F32 or F64. Projects, turns and widens; the tensors (and config->allocator) must
+ * are of any floating type. Projects, turns and widens; the tensors (and config->allocator) must
  * outlive the explainer. On failure *explainer is NULL and `error` says why. */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_explainer_new(locus_explainer **explainer,
                                                             uint32_t level,
@@ -34,7 +34,10 @@ typedef struct locus_explainer_info {
     int64_t query_offset; /* query row i has position query_offset + i           */
     double scale;         /* c                                                    */
     size_t terms;         /* how many terms the score of this call has            */
+    int64_t sequences;    /* of a ragged batch; 0: not ragged                     */
 } locus_explainer_info;
+
+/* Fill *info, whose size is set, up to that size. */
 LOCUS_API void locus_explainer_describe(const locus_explainer *explainer,
                                         locus_explainer_info *info);
 
@@ -47,9 +50,10 @@ LOCUS_API void locus_explainer_describe(const locus_explainer *explainer,
  *     w.r                c w . RK[row(m - n)]     Transformer-XL
  *     position-content   c RQ[row(m - n)] . k_n   DeBERTa p2c, relative_key_query
  *     position-position  c pq_m . pk_n            TUPE
- *     bias               b_h[m - n]               T5, ALiBi, KERPLE, TUPE-R
+ *     bias               b_h[m - n] or b_h(m, n)  T5, ALiBi, KERPLE, TUPE-R, distance, FIRE
  *     cls                cls_h                    TUPE: replaces the two before it in row and
  *                                                 column 0, where those are 0
+ *     softcap            C tanh(s / C) - s        s = the sum so far; where the call has one
  *     bias_dense         bias_dense[m, n]         any scheme, where the call has one
  *
  * A layer that adds positions to its input (sinusoidal, learned) has the four terms of
@@ -65,7 +69,8 @@ typedef struct locus_explainer_term {
 LOCUS_API const locus_explainer_term *locus_explainer_term_at(const locus_explainer *explainer,
                                                               size_t index);
 
-/* Query rows [query, query + queries) and keys [key, key + keys) of one head. */
+/* Query rows [query, query + queries) and keys [key, key + keys) of one head. In a ragged batch
+ * these are rows of q and k: pairs of different sequences are hidden. */
 typedef struct locus_explain_block {
     uint32_t size; /* sizeof(locus_explain_block) as the caller compiled it */
     int64_t batch, head;
@@ -92,7 +97,7 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_explain(const locus_explainer *exp
                                                       locus_error *error);
 
 /* lse [queries] over all keys, whatever block->key and block->keys say: the natural log of
- * the sum of exp(score), -inf for a row that sees no key. */
+ * the sum of exp(score), the sink included; -inf for a row that sees neither. */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_explain_lse(const locus_explainer *explainer,
                                                           const locus_explain_block *block,
                                                           double *lse, locus_error *error);

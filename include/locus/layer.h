@@ -22,7 +22,7 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_layer_new(locus_layer **layer,
                                                         locus_error *error);
 LOCUS_API void locus_layer_free(locus_layer *layer);
 
-/* The plan of the attention inside. */
+/* The plan of the attention inside; lives as long as the layer. */
 LOCUS_API const locus_plan *locus_layer_plan(const locus_layer *layer);
 
 /* `saved` carries q, k, v, the projected tables and the attention output from
@@ -37,8 +37,9 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_layer_forward(
     const locus_layer *layer, const locus_tensors *in, const locus_results *results, void *saved,
     size_t saved_bytes, void *workspace, size_t workspace_bytes, locus_error *error);
 
+/* Gradients of sum(out * dresults.out) + sum(lse * dresults.lse), as locus_backward. */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_layer_backward(
-    const locus_layer *layer, const locus_tensors *in, const locus_tensor *dout,
+    const locus_layer *layer, const locus_tensors *in, const locus_results *dresults,
     const locus_tensors *grad, uint32_t flags, const void *saved, size_t saved_bytes,
     void *workspace, size_t workspace_bytes, locus_error *error);
 

@@ -2,16 +2,14 @@
 #ifndef LOCUS_LOCUS_H
 #define LOCUS_LOCUS_H
 
-/* Locus: position-aware attention in C. This header includes all the others. */
+/* Locus: position-aware attention in C. This header includes what users of attention
+ * need; <locus/plot.h>, <locus/picture.h> and <locus/problem.h> stand apart. */
 
 #include <locus/attention.h>
 #include <locus/case.h>
 #include <locus/explain.h>
 #include <locus/layer.h>
 #include <locus/oracle.h>
-#include <locus/picture.h>
-#include <locus/plot.h>
-#include <locus/problem.h>
 #include <locus/runtime.h>
 #include <locus/scheme.h>
 #include <locus/status.h>

@@ -12,15 +12,15 @@
 extern "C" {
 #endif
 
-/* `level` is LOCUS_ATTEND or LOCUS_LAYER. Inputs may be F32 or F64; `results` are
- * F64 and have the shapes that locus_forward or locus_layer_forward give. With
- * dout (F32 or F64) and grad, also the gradients: every tensor present in `grad`
- * is F64, dense, of the input's shape, and is overwritten. Allocates through
- * config->allocator. */
+/* `level` is LOCUS_ATTEND or LOCUS_LAYER. Floating inputs may be of any floating type;
+ * `results` are F64 and have the shapes that locus_forward or locus_layer_forward give.
+ * With dresults and grad, also the gradients, as locus_backward defines them: every
+ * tensor present in `grad` is F64, dense, of the input's shape, and is overwritten.
+ * Allocates through config->allocator. */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_oracle(uint32_t level, const locus_config *config,
                                                      const locus_tensors *in,
                                                      const locus_results *results,
-                                                     const locus_tensor *dout,
+                                                     const locus_results *dresults,
                                                      const locus_tensors *grad, locus_error *error);
 
 #ifdef __cplusplus

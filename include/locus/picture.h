@@ -50,8 +50,14 @@ typedef struct locus_picture_request {
     const locus_allocator *allocator;      /* NULL: malloc                                    */
 } locus_picture_request;
 
-/* Nothing asked for: what `locus plot SCHEME` draws. */
-LOCUS_API void locus_picture_request_init(locus_picture_request *request, const char *scheme);
+/* Nothing asked for: what `locus plot SCHEME` draws. The first is for callers without this
+ * header: `size` is that of their struct. */
+LOCUS_API void locus_picture_request_init_sized(locus_picture_request *request, size_t size,
+                                                const char *scheme);
+static inline void locus_picture_request_init(locus_picture_request *request, const char *scheme)
+{
+    locus_picture_request_init_sized(request, sizeof *request, scheme);
+}
 
 typedef struct locus_picture locus_picture;
 

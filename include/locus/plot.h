@@ -5,10 +5,11 @@
 /* Pictures: numbers in, a picture out. Nothing here knows a scheme.
  *
  *     double weight[4 * 4] = ...;
- *     locus_panel panel = {.kind = LOCUS_PANEL_HEATMAP, .title = "attention",
- *                          .values = weight, .rows = 4, .columns = 4,
+ *     locus_panel panel = {.size = sizeof panel, .kind = LOCUS_PANEL_HEATMAP,
+ *                          .title = "attention", .values = weight, .rows = 4, .columns = 4,
  *                          .x = {.label = "key n"}, .y = {.label = "query m"}};
- *     locus_figure figure = {.title = "Four tokens", .panels = &panel, .panel_count = 1};
+ *     locus_figure figure = {.size = sizeof figure, .title = "Four tokens",
+ *                            .panels = &panel, .panel_count = 1};
  *     locus_text svg = {0};
  *     status = locus_figure_render(&figure, LOCUS_FORMAT_SVG, NULL, &svg, &error);
  *     fwrite(svg.data, 1, svg.length, file);
@@ -44,6 +45,7 @@ typedef enum locus_cells {
     LOCUS_CELLS_NEVER,
 } locus_cells;
 
+/* This struct never grows. */
 typedef struct locus_axis {
     const char *label;        /* "key n"                                                    */
     const char *unit;         /* "rad": behind the label, in brackets                       */
@@ -52,16 +54,19 @@ typedef struct locus_axis {
     double low, high;         /* limits of a line axis; equal: from the data                */
 } locus_axis;
 
-/* A curve, or one colour of bars. NaN leaves a gap. */
+/* A curve, or one colour of bars. NaN leaves a gap. All series of a panel have one size. */
 typedef struct locus_series {
+    uint32_t size;    /* sizeof(locus_series) as the caller compiled it  */
+    uint32_t steps;   /* lines: 1 = a staircase, for rules on integers   */
     const char *name; /* in the legend                                   */
     const double *x;  /* NULL: first + i * step of the x axis            */
     const double *y;
     size_t count;
-    uint32_t steps; /* lines: 1 = a staircase, for rules on integers     */
 } locus_series;
 
+/* All panels of a figure have one size. */
 typedef struct locus_panel {
+    uint32_t size; /* sizeof(locus_panel) as the caller compiled it      */
     locus_panel_kind kind;
     const char *title;
     const char *note; /* a line or two under the panel                      */
@@ -84,17 +89,19 @@ typedef struct locus_panel {
 } locus_panel;
 
 typedef struct locus_figure {
+    uint32_t size;    /* sizeof(locus_figure) as the caller compiled it                      */
+    uint32_t columns; /* panels side by side where the width allows; 0: chosen               */
     const char *title;
     const char *description; /* what the picture shows, for those who cannot see it          */
     const char *caption;     /* under the panels: orientation, seed, citation                */
     const locus_panel *panels;
     size_t panel_count;
-    uint32_t columns; /* panels side by side where the width allows; 0: chosen               */
 } locus_figure;
 
 /* ---- text that grows ---- */
 
-/* Zeroed, or with an allocator, before use. NUL-terminated behind `length` once there is data. */
+/* Zeroed, or with an allocator, before use. NUL-terminated behind `length` once there is data.
+ * This struct never grows. */
 typedef struct locus_text {
     char *data;
     size_t length, capacity;
@@ -119,6 +126,7 @@ typedef enum locus_theme {
 
 /* How to render; NULL instead of it, or a zeroed field, means the default. */
 typedef struct locus_render {
+    uint32_t size; /* sizeof(locus_render) as the caller compiled it                            */
     locus_theme theme;
     uint32_t width;      /* pixels: 200 .. 10,000, default by the panels; terminal: columns, 80 */
     uint32_t plain;      /* terminal: 1 = ASCII without colour                                  */
@@ -151,6 +159,7 @@ typedef enum locus_ink {
 } locus_ink;
 LOCUS_API uint32_t locus_ink_colour(uint32_t ink, locus_theme theme); /* 0xRRGGBB */
 
+/* These two never grow. */
 typedef struct locus_box {
     double x, y, width, height;
 } locus_box;
@@ -167,9 +176,10 @@ typedef struct locus_label {
     const char *text; /* valid UTF-8 without control characters                     */
 } locus_label;
 
-/* A surface, y downwards. `begin` comes first and tells its extent in units of the canvas and
+/* A surface, y downwards; what the calls are given lives until they return. `begin` comes first and tells its extent in units of the canvas and
  * how many pixels wide it is to become. */
 typedef struct locus_canvas {
+    uint32_t size; /* sizeof(locus_canvas) as the caller compiled it */
     void *context;
     void (*begin)(void *context, const locus_figure *figure, double width, double height,
                   uint32_t pixels);

@@ -5,12 +5,13 @@
 /* A made-up attention call for any scheme: options, tensors and numbers, built from the
  * scheme's declaration alone, for demonstrations, pictures and measurements.
  *
- *     locus_problem p;
- *     const locus_problem_request request = {.scheme = "t5", .level = LOCUS_ATTEND,
- *                                            .B = 1, .H = 4, .T = 10, .D = 16, .seed = 1};
- *     status = locus_problem_build(&p, &request, &error);
- *     ... p.config and p.in are a call that a plan, the oracle and the explainer take ...
- *     locus_problem_free(&p); */
+ *     locus_problem *p;
+ *     const locus_problem_request request = {.size = sizeof request, .scheme = "t5",
+ *                                            .level = LOCUS_ATTEND, .B = 1, .H = 4, .T = 10,
+ *                                            .D = 16, .seed = 1};
+ *     status = locus_problem_new(&p, &request, &error);
+ *     ... p->config and p->in are a call that a plan, the oracle and the explainer take ...
+ *     locus_problem_free(p); */
 
 #include <locus/attention.h>
 
@@ -18,14 +19,16 @@
 extern "C" {
 #endif
 
-/* An option of the scheme as text. */
+/* An option of the scheme as text. This struct never grows. */
 typedef struct locus_problem_setting {
     const char *name, *value; /* name NULL ends a list */
 } locus_problem_setting;
 
+/* Nothing of it needs to outlive the call but the allocator and the data of `given`. */
 typedef struct locus_problem_request {
+    uint32_t size;  /* sizeof(locus_problem_request) as the caller compiled it                */
+    uint32_t level; /* LOCUS_ATTEND or LOCUS_LAYER                                            */
     const char *scheme;
-    uint32_t level;        /* LOCUS_ATTEND or LOCUS_LAYER                                     */
     int64_t B, H, T, D, E; /* E is used by layers only                                        */
     uint32_t causal;
     uint64_t seed;             /* the same seed gives the same numbers everywhere             */
@@ -41,25 +44,23 @@ typedef struct locus_problem_request {
     const locus_allocator *allocator; /* also of the call; NULL: malloc                       */
 } locus_problem_request;
 
-enum { LOCUS_PROBLEM_BLOCKS = LOCUS_TENSOR_COUNT + 1 };
-
+/* Made by locus_problem_new, which owns all of it; later versions append fields. The
+ * configuration and the tensors may be changed. */
 typedef struct locus_problem {
-    locus_problem_request request;
-    locus_config config;
-    locus_tensors in;   /* F32, dense                                             */
+    uint32_t level; /* LOCUS_ATTEND or LOCUS_LAYER */
+    locus_config *config;
+    locus_tensors *in;  /* dense                                                  */
     locus_tensor out;   /* shape of the output; no data                           */
     locus_tensor lse;   /* shape of lse; no data                                  */
     locus_tensor dout;  /* F32, like out                                          */
     int64_t parameters; /* numbers in the tensors of the scheme itself            */
-    void *blocks[LOCUS_PROBLEM_BLOCKS];
-    size_t block_count;
 } locus_problem;
 
-/* On failure `p` holds nothing and need not be freed. */
-LOCUS_API LOCUS_MUST_CHECK locus_status locus_problem_build(locus_problem *p,
-                                                            const locus_problem_request *request,
-                                                            locus_error *error);
-LOCUS_API void locus_problem_free(locus_problem *p); /* and zero it; NULL is allowed */
+/* On failure *problem is NULL. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_problem_new(locus_problem **problem,
+                                                          const locus_problem_request *request,
+                                                          locus_error *error);
+LOCUS_API void locus_problem_free(locus_problem *problem); /* NULL is allowed */
 
 #ifdef __cplusplus
 }

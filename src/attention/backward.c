@@ -367,12 +367,9 @@ static void run_dense_tasks(locus_backward_call *call)
 
 static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
                                const locus_results *results, const locus_tensor *dout,
-                               const locus_tensors *grad, uint32_t flags, const void *workspace,
-                               size_t bytes, locus_error *error)
+                               const locus_tensors *grad, const void *workspace, size_t bytes,
+                               locus_error *error)
 {
-    if (plan == NULL || in == NULL || results == NULL || dout == NULL || grad == NULL ||
-        (flags & ~LOCUS_ACCUMULATE) != 0)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "backward: NULL argument or unknown flag");
     LOCUS_TRY(locus_check_inputs(plan, in, error));
     LOCUS_TRY(locus_check_results(plan, results, error));
     LOCUS_TRY(locus_check_gradients(plan, in, results, dout, grad, error));
@@ -399,11 +396,24 @@ static void begin_call(locus_backward_call *call)
 }
 
 locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
-                            const locus_results *results, const locus_tensor *dout,
+                            const locus_results *results, const locus_results *dresults,
                             const locus_tensors *grad, uint32_t flags, void *workspace,
                             size_t workspace_bytes, locus_error *error)
 {
-    LOCUS_TRY(check_call(plan, in, results, dout, grad, flags, workspace, workspace_bytes, error));
+    locus_tensors own_in, own_grad;
+    locus_results own_results, own_dresults;
+    if (plan == NULL || in == NULL || results == NULL || dresults == NULL || grad == NULL ||
+        (flags & ~LOCUS_ACCUMULATE) != 0)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "backward: NULL argument or unknown flag");
+    LOCUS_TRY(locus_adopt_tensors(&in, &own_in, "tensors", error));
+    LOCUS_TRY(locus_adopt_results(&results, &own_results, "results", error));
+    LOCUS_TRY(locus_adopt_results(&dresults, &own_dresults, "dresults", error));
+    LOCUS_TRY(locus_adopt_tensors(&grad, &own_grad, "grad", error));
+    const locus_tensor *dout = &dresults->out;
+    if (locus_present(&dresults->lse))
+        return locus_fail(error, LOCUS_ERR_UNSUPPORTED,
+                          "tensor dlse: found, but only the oracle has it");
+    LOCUS_TRY(check_call(plan, in, results, dout, grad, workspace, workspace_bytes, error));
     locus_backward_call call = {
         .plan = plan,
         .in = in,

@@ -10,9 +10,10 @@ static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted
     if (!locus_same_shape(t, wanted))
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s: found another shape than the plan was made for", name);
-    if (t->dtype != (wanted->dtype == LOCUS_U8 ? LOCUS_U8 : LOCUS_F32))
+    const locus_dtype dtype = wanted->dtype == LOCUS_F64 ? LOCUS_F32 : wanted->dtype;
+    if (t->dtype != dtype)
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s: found another type, expected %s",
-                          name, wanted->dtype == LOCUS_U8 ? "U8" : "F32");
+                          name, locus_dtype_name(dtype));
     if (!locus_strides_fit(t))
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s: found strides that are negative or not 1 on the last axis",
@@ -79,9 +80,9 @@ locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *
         const locus_tensor *t = locus_tensor_at_const(grad, i);
         if (!locus_present(t)) continue;
         const locus_tensor *wanted = locus_tensor_at_const(&plan->shapes, i);
-        if (wanted->dtype == LOCUS_U8)
-            return locus_fail(error, LOCUS_ERR_TENSOR, "grad.%s: a mask has no gradient",
-                              locus_tensor_name(i));
+        if (!locus_has_gradient(plan->call.scheme, i))
+            return locus_fail(error, LOCUS_ERR_TENSOR, "grad.%s: %s has no gradient",
+                              locus_tensor_name(i), locus_tensor_name(i));
         LOCUS_TRY(check_view(t, wanted, locus_tensor_name(i), error));
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), dout, "dout", error));
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), &results->out, "out", error));

@@ -180,8 +180,6 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
                                const locus_results *results, const void *workspace, size_t bytes,
                                locus_error *error)
 {
-    if (plan == NULL || in == NULL || results == NULL)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "forward: NULL argument");
     LOCUS_TRY(locus_check_inputs(plan, in, error));
     LOCUS_TRY(locus_check_results(plan, results, error));
     const locus_tensor outputs[] = {results->out, results->lse};
@@ -194,6 +192,12 @@ static locus_status forward(const locus_plan *plan, const locus_tables *tables,
                             const locus_tensors *in, const locus_results *results, void *workspace,
                             size_t workspace_bytes, locus_error *error)
 {
+    locus_tensors own_in;
+    locus_results own_results;
+    if (plan == NULL || in == NULL || results == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "forward: NULL argument");
+    LOCUS_TRY(locus_adopt_tensors(&in, &own_in, "tensors", error));
+    LOCUS_TRY(locus_adopt_results(&results, &own_results, "results", error));
     LOCUS_TRY(check_call(plan, in, results, workspace, workspace_bytes, error));
     locus_forward_call call = {.plan = plan, .in = in, .results = results, .tables = tables};
     locus_arena arena = {locus_align(workspace), 0};

@@ -201,13 +201,14 @@ void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t h
     for (int64_t z = from; z < min_i64(low, to); z++) values[z - from] = 0.0f;
     for (int64_t z = max_i64(high, from); z < to; z++) values[z - from] = 0.0f;
     if (column == NULL && call->scheme->bias_run != NULL && low < high) {
-        call->scheme->bias_run(call, in, head, call->most - low, high - low, values + (low - from));
+        call->scheme->bias_run(call, in, head, call->most - low, 0, high - low,
+                               values + (low - from));
         return;
     }
     for (int64_t z = low; z < high; z++)
         values[z - from] = column != NULL
                                ? column[plan->bias_row[z] * in->bias.stride[0]]
-                               : (float)call->scheme->bias(call, in, head, call->most - z);
+                               : (float)call->scheme->bias(call, in, head, call->most - z, 0);
 }
 
 typedef struct bias_call {

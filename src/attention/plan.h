@@ -23,6 +23,7 @@ typedef struct locus_geometry {
 struct locus_plan {
     locus_call call;
     locus_tensors shapes; /* of every call to come; data pointers are not kept */
+    void *kept;           /* numbers that `call` reads: offsets, positions, maps */
     const locus_kernels *kernels;
     const locus_allocator *allocator;
     uint32_t threads;

@@ -6,8 +6,11 @@
 #include "attention/geometry.h"
 #include "attention/lower.h"
 #include "attention/plan.h"
+#include "attention/unsupported.h"
+#include "core/adopt.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/tensor.h"
 
 locus_status locus_plan_new(locus_plan **out, const locus_config *config,
                             const locus_tensors *shapes, locus_error *error)
@@ -16,7 +19,13 @@ locus_status locus_plan_new(locus_plan **out, const locus_config *config,
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "plan: NULL argument");
     *out = NULL;
     locus_call call;
+    locus_config own;
+    locus_tensors copy;
+    LOCUS_TRY(locus_adopt_config(&own, config, error));
+    LOCUS_TRY(locus_adopt_tensors(&shapes, &copy, "shapes", error));
+    config = &own;
     LOCUS_TRY(locus_call_resolve(&call, LOCUS_ATTEND, config, shapes, error));
+    LOCUS_TRY(locus_refuse_unsupported(&call, shapes, error));
     const locus_kernels *kernels = locus_kernels_pick(config->isa);
     if (kernels == NULL)
         return locus_fail(error, LOCUS_ERR_ISA, "isa: config or LOCUS_ISA names no kernel table");
@@ -28,7 +37,8 @@ locus_status locus_plan_new(locus_plan **out, const locus_config *config,
     plan->kernels = kernels;
     plan->allocator = config->allocator;
     plan->threads = config->threads != 0 ? config->threads : locus_default_threads();
-    const locus_status status = locus_lower(plan, shapes, error);
+    locus_status status = locus_call_keep(&plan->call, plan->allocator, &plan->kept, error);
+    if (status == LOCUS_OK) status = locus_lower(plan, shapes, error);
     if (status != LOCUS_OK) {
         locus_plan_free(plan);
         return status;
@@ -42,6 +52,7 @@ void locus_plan_free(locus_plan *plan)
 {
     if (plan == NULL) return;
     locus_lower_free(plan);
+    locus_release(plan->allocator, plan->kept);
     locus_release(plan->allocator, plan);
 }
 
@@ -62,6 +73,7 @@ void locus_plan_describe(const locus_plan *plan, locus_plan_info *info)
         .threads = plan->threads,
         .isa = plan->kernels->isa,
         .path = plan->rows_path ? "rows" : "tiles",
+        .sequences = call->sequences,
     };
-    *info = full;
+    locus_hand_back(info, &full, sizeof full);
 }

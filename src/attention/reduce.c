@@ -168,9 +168,8 @@ static void pull_back_head(void *context, size_t head, uint32_t worker)
         for (int64_t z = 0; z < plan->span; z++) to[plan->bias_row[z] * plan->call.H] += by_z[z];
         return;
     }
-    for (int64_t z = 0; z < plan->span; z++)
-        plan->call.scheme->bias_grad(&plan->call, call->in, h, plan->call.most - z, by_z[z],
-                                     &call->exact);
+    plan->call.scheme->bias_grad(&plan->call, call->in, h, plan->call.most, 0, plan->span, by_z,
+                                 &call->exact);
 }
 
 static void add_exact(const locus_tensor *to, const locus_tensor *from)

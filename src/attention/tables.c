@@ -79,6 +79,8 @@ locus_status locus_tables_new(locus_tables **out, const locus_plan *plan, const 
     if (out == NULL || plan == NULL || in == NULL)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "tables: NULL argument");
     *out = NULL;
+    locus_tensors own_in;
+    LOCUS_TRY(locus_adopt_tensors(&in, &own_in, "tensors", error));
     LOCUS_TRY(locus_check_inputs(plan, in, error));
     locus_tables *tables = allocate(plan);
     if (tables == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "tables: out of memory");

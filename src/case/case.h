@@ -15,6 +15,9 @@
 /* Every result has a slot: out, lse, then the gradients in the order of locus_tensors. */
 enum { CASE_OUT = 0, CASE_LSE = 1, CASE_GRADS = 2, CASE_SLOTS = CASE_GRADS + LOCUS_TENSOR_COUNT };
 
+/* What is read: the tensors of the call, then dout and dlse. */
+enum { CASE_DOUT = LOCUS_TENSOR_COUNT, CASE_DLSE, CASE_INPUTS };
+
 #define CASE_ABSENT SIZE_MAX
 
 typedef struct case_result {
@@ -38,11 +41,11 @@ struct locus_case {
     uint32_t grad;
     locus_config config;
     locus_tensors inputs;
-    locus_tensor dout;
-    void *memory;                        /* of inputs and dout                        */
-    size_t from[LOCUS_TENSOR_COUNT + 1]; /* number in the file of each input, of dout */
-    size_t want[CASE_SLOTS];             /* number in the file of each `want.` tensor */
-    locus_tensor out_shape, lse_shape;   /* no data                                   */
+    locus_results dresults;            /* dout and dlse                                   */
+    void *memory[2];                   /* of inputs, dout and dlse; of the planned inputs */
+    size_t from[CASE_INPUTS];          /* number in the file of each input, of dout, dlse */
+    size_t want[CASE_SLOTS];           /* number in the file of each `want.` tensor */
+    locus_tensor out_shape, lse_shape; /* no data                                   */
     case_results results;
 };
 
@@ -54,6 +57,9 @@ locus_status locus_case_read_metadata(locus_case *c, locus_error *error);
 
 /* What can be said about keys only when the tensors are known. */
 locus_status locus_case_check_options(const locus_case *c, locus_error *error);
+
+/* The declaration of a tensor in this case: a common one, or one of the scheme; or NULL. */
+const locus_tensor_info *locus_case_declaration(const locus_case *c, const char *name);
 
 /* "[2,3]" */
 enum { CASE_SHAPE_TEXT = 96 };

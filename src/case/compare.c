@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "case/case.h"
+#include "core/adopt.h"
 #include "core/error.h"
 #include "core/tensor.h"
 
@@ -76,9 +77,8 @@ locus_status locus_case_compare(const locus_case *c, size_t index,
 {
     if (c == NULL || difference == NULL || index >= c->results.count)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "compare: no such result");
-    if (difference->size != sizeof *difference)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "difference: found size %u, expected %u",
-                          (unsigned)difference->size, (unsigned)sizeof *difference);
+    locus_case_difference own = {.size = 0};
+    LOCUS_TRY(locus_adopt(&own, sizeof own, difference, "difference", error));
     const case_result *r = &c->results.list[index];
     const size_t number = c->want[r->slot];
     locus_case_difference d = {
@@ -95,6 +95,6 @@ locus_status locus_case_compare(const locus_case *c, size_t index,
         d.passed = d.worst <= d.tolerance;
         d.want_nan = result.nan;
     }
-    *difference = d;
+    locus_hand_back(difference, &d, sizeof d);
     return LOCUS_OK;
 }

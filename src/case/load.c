@@ -34,8 +34,10 @@ void locus_case_to_native(void *data, size_t bytes, size_t word)
         uint64_t value = 0;
         for (size_t k = word; k-- > 0;) value = value << 8 | at[i + k];
         const uint32_t half = (uint32_t)value;
+        const uint16_t quarter = (uint16_t)value;
         if (word == sizeof value) memcpy(at + i, &value, sizeof value);
         if (word == sizeof half) memcpy(at + i, &half, sizeof half);
+        if (word == sizeof quarter) memcpy(at + i, &quarter, sizeof quarter);
     }
 }
 
@@ -49,14 +51,39 @@ static locus_status refuse_tensor(const locus_file_tensor *t, const char *found,
                       locus_escape(name, sizeof name, t->name, strlen(t->name)), found, expected);
 }
 
-static locus_status check_dtype(const locus_file_tensor *t, const char *first, const char *second,
+/* The types of this library that a case may hold; the others have no number here. */
+static int dtype_of(const char *name, locus_dtype *dtype)
+{
+    for (int i = 0; locus_dtype_name((locus_dtype)i) != NULL; i++) {
+        if (strcmp(locus_dtype_name((locus_dtype)i), name) != 0) continue;
+        *dtype = (locus_dtype)i;
+        return 1;
+    }
+    return 0;
+}
+
+const locus_tensor_info *locus_case_declaration(const locus_case *c, const char *name)
+{
+    const locus_scheme_info *scheme = locus_scheme_find(c->config.scheme);
+    const locus_tensor_info *info;
+    for (size_t i = 0; (info = locus_common_tensor(i)) != NULL; i++)
+        if (strcmp(info->name, name) == 0) return info;
+    for (size_t i = 0; (info = locus_scheme_tensor(scheme, i)) != NULL; i++)
+        if (strcmp(info->name, name) == 0) return info;
+    return NULL;
+}
+
+/* Doubles are for expected values: inputs are F32 or shorter, so that all can be read. */
+static locus_status check_dtype(const locus_file_tensor *t, uint32_t allowed, locus_dtype *dtype,
                                 locus_error *error)
 {
-    char expected[16];
-    if (strcmp(t->dtype, first) == 0 || (second != NULL && strcmp(t->dtype, second) == 0))
-        return LOCUS_OK;
-    snprintf(expected, sizeof expected, "%s%s%s", first, second != NULL ? " or " : "",
-             second != NULL ? second : "");
+    char expected[64] = "";
+    size_t used = 0;
+    if (dtype_of(t->dtype, dtype) && (allowed >> *dtype & 1u) != 0) return LOCUS_OK;
+    for (int i = 0; locus_dtype_name((locus_dtype)i) != NULL && used < sizeof expected; i++)
+        if ((allowed >> i & 1u) != 0)
+            used += (size_t)snprintf(expected + used, sizeof expected - used, "%s%s",
+                                     used > 0 ? " or " : "", locus_dtype_name((locus_dtype)i));
     return refuse_tensor(t, t->dtype, expected, error);
 }
 
@@ -89,7 +116,7 @@ static size_t slot_of(const char *name)
 
 static const char *input_name(size_t index)
 {
-    return index == LOCUS_TENSOR_COUNT ? "dout" : locus_tensor_name(index);
+    return index == CASE_DOUT ? "dout" : index == CASE_DLSE ? "dlse" : locus_tensor_name(index);
 }
 
 static locus_status unknown_tensor(const char *name, locus_error *error)
@@ -100,45 +127,72 @@ static locus_status unknown_tensor(const char *name, locus_error *error)
                       locus_suggest_from(suggestion, name, input_name));
 }
 
+/* Where input number i goes. */
+static locus_tensor *input_at(locus_case *c, size_t i)
+{
+    return i == CASE_DOUT   ? &c->dresults.out
+           : i == CASE_DLSE ? &c->dresults.lse
+                            : locus_tensor_at(&c->inputs, i);
+}
+
+/* The number of the input called `name`; CASE_ABSENT: none is. */
+static size_t input_number(const char *name)
+{
+    if (strcmp(name, "dout") == 0) return CASE_DOUT;
+    if (strcmp(name, "dlse") == 0) return CASE_DLSE;
+    const int index = locus_tensor_index(name);
+    return index < 0 ? CASE_ABSENT : (size_t)index;
+}
+
+static uint32_t allowed_types(const locus_case *c, size_t input, const char *name)
+{
+    const uint32_t all = 1u << LOCUS_F32 | 1u << LOCUS_F16 | 1u << LOCUS_BF16;
+    if (input == CASE_DOUT) return all;
+    if (input == CASE_DLSE) return 1u << LOCUS_F32;
+    const locus_tensor_info *info = locus_case_declaration(c, name);
+    return info != NULL ? info->dtypes & ~(1u << LOCUS_F64) : all;
+}
+
 static locus_status list_tensor(locus_case *c, size_t number, locus_error *error)
 {
     const locus_file_tensor *t = locus_file_tensor_at(c->file, number);
     const int is_want = strncmp(t->name, "want.", 5) == 0;
-    const int is_dout = strcmp(t->name, "dout") == 0;
-    const int index = locus_tensor_index(t->name);
-    if (!is_want && !is_dout && index < 0) return unknown_tensor(t->name, error);
+    const size_t input = is_want ? CASE_ABSENT : input_number(t->name);
+    locus_dtype dtype = LOCUS_F32;
+    if (!is_want && input == CASE_ABSENT) return unknown_tensor(t->name, error);
     if (t->rank == 0 || t->rank > LOCUS_MAX_RANK)
         return refuse_tensor(t, t->rank == 0 ? "no axes" : "more than 4 axes", "1 to 4 axes",
                              error);
     if (is_want) {
         const size_t slot = slot_of(t->name + 5);
         if (slot != CASE_ABSENT) c->want[slot] = number;
-        return check_dtype(t, "F64", "F32", error);
+        return check_dtype(t, 1u << LOCUS_F64 | 1u << LOCUS_F32, &dtype, error);
     }
-    const int is_mask = strcmp(t->name, "mask") == 0 || strcmp(t->name, "key_mask") == 0;
-    LOCUS_TRY(check_dtype(t, is_mask ? "U8" : "F32", NULL, error));
-    c->from[is_dout ? LOCUS_TENSOR_COUNT : (size_t)index] = number;
-    return view_of(t, is_mask ? LOCUS_U8 : LOCUS_F32,
-                   is_dout ? &c->dout : locus_tensor_at(&c->inputs, (size_t)index), error);
+    LOCUS_TRY(check_dtype(t, allowed_types(c, input, t->name), &dtype, error));
+    c->from[input] = number;
+    return view_of(t, dtype, input_at(c, input), error);
 }
 
 static locus_status list_tensors(locus_case *c, locus_error *error)
 {
-    for (size_t i = 0; i < LOCUS_TENSOR_COUNT + 1; i++) c->from[i] = CASE_ABSENT;
+    for (size_t i = 0; i < CASE_INPUTS; i++) c->from[i] = CASE_ABSENT;
     for (size_t i = 0; i < CASE_SLOTS; i++) c->want[i] = CASE_ABSENT;
     for (size_t i = 0; i < locus_file_count(c->file); i++) LOCUS_TRY(list_tensor(c, i, error));
-    if (c->grad && !locus_present(&c->dout))
+    const int has_dout = locus_present(&c->dresults.out),
+              has_dlse = locus_present(&c->dresults.lse);
+    if (c->grad && !has_dout)
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor dout is missing (grad is 1)");
-    if (!c->grad && locus_present(&c->dout))
+    if (!c->grad && (has_dout || has_dlse))
         return locus_fail(error, LOCUS_ERR_TENSOR,
-                          "tensor dout: found beside grad = 0, expected grad = 1");
+                          "tensor %s: found beside grad = 0, expected grad = 1",
+                          has_dout ? "dout" : "dlse");
     return LOCUS_OK;
 }
 
 /* ---- the call ---- */
 
-/* What a run would refuse is refused here, before any data is read. Asking for the rules of no
- * distance at all checks a call and makes nothing. */
+/* What a run would refuse is refused here, before any large data is read. Asking for the rules of
+ * no distance at all checks a call and makes nothing. */
 static locus_status check_call(const locus_case *c, locus_error *error)
 {
     return locus_call_rows(c->level, &c->config, &c->inputs, 0, 0, NULL, NULL, error);
@@ -183,27 +237,18 @@ static locus_status check_heads(const locus_case *c, locus_error *error)
                       found, c->inputs.q.shape[1]);
 }
 
-static locus_status check_dout(const locus_case *c, locus_error *error)
+static locus_status check_gradient(const locus_tensor *found, const locus_tensor *wanted,
+                                   const char *name, const char *of, locus_error *error)
 {
-    const locus_tensor *found = &c->dout, *wanted = &c->out_shape;
-    if (!c->grad) return LOCUS_OK;
-    if (found->rank == wanted->rank &&
-        memcmp(found->shape, wanted->shape, found->rank * sizeof *found->shape) == 0)
-        return LOCUS_OK;
+    if (!locus_present(found) || locus_same_shape(found, wanted)) return LOCUS_OK;
     char found_text[CASE_SHAPE_TEXT], wanted_text[CASE_SHAPE_TEXT];
     return locus_fail(error, LOCUS_ERR_TENSOR,
-                      "tensor dout: found shape %s, expected %s, the shape of out",
+                      "tensor %s: found shape %s, expected %s, the shape of %s", name,
                       locus_case_shape_text(found->rank, found->shape, found_text),
-                      locus_case_shape_text(wanted->rank, wanted->shape, wanted_text));
+                      locus_case_shape_text(wanted->rank, wanted->shape, wanted_text), of);
 }
 
 /* ---- data ---- */
-
-/* Input number i, dout after the last. */
-static locus_tensor *input_at(locus_case *c, size_t i)
-{
-    return i < LOCUS_TENSOR_COUNT ? locus_tensor_at(&c->inputs, i) : &c->dout;
-}
 
 static uint64_t bytes_of(const locus_case *c, size_t number)
 {
@@ -211,28 +256,39 @@ static uint64_t bytes_of(const locus_case *c, size_t number)
     return t->end - t->begin;
 }
 
-/* One block for all; its size is that of tensors which the file is known to hold. */
-static locus_status allocate_inputs(locus_case *c, locus_error *error)
+/* Is input i one of the tensors that say what the others mean (offsets, maps, positions), which
+ * are read before the call is checked? 1 or 0, -1 where the file has none. */
+static int is_planned(const locus_case *c, size_t i)
+{
+    if (c->from[i] == CASE_ABSENT) return -1;
+    const locus_tensor_info *info =
+        i < LOCUS_TENSOR_COUNT ? locus_case_declaration(c, locus_tensor_name(i)) : NULL;
+    return info != NULL && (info->uses & LOCUS_USE_PLAN) != 0;
+}
+
+/* One block for all of a kind; its size is that of tensors which the file is known to hold. */
+static locus_status allocate_inputs(locus_case *c, int planned, locus_error *error)
 {
     uint64_t total = 0, padded = 0;
     size_t size = 0;
     int fits = 1;
-    for (size_t i = 0; i < LOCUS_TENSOR_COUNT + 1; i++)
-        if (c->from[i] != CASE_ABSENT)
+    for (size_t i = 0; i < CASE_INPUTS; i++)
+        if (is_planned(c, i) == planned)
             fits = fits && locus_pad_u64(&padded, bytes_of(c, c->from[i]), LOCUS_ALIGNMENT) &&
                    locus_add_u64(&total, total, padded);
-    if (fits && locus_to_size(&size, total)) c->memory = locus_allocate(c->allocator, size, 1);
-    if (c->memory == NULL)
+    if (fits && locus_to_size(&size, total))
+        c->memory[planned] = locus_allocate(c->allocator, size, 1);
+    if (c->memory[planned] == NULL)
         return locus_fail(error, LOCUS_ERR_MEMORY, "no memory for %" PRIu64 " bytes of tensors",
                           total);
     return LOCUS_OK;
 }
 
-static locus_status read_inputs(locus_case *c, locus_error *error)
+static locus_status read_inputs(locus_case *c, int planned, locus_error *error)
 {
-    char *at = c->memory;
-    for (size_t i = 0; i < LOCUS_TENSOR_COUNT + 1; i++) {
-        if (c->from[i] == CASE_ABSENT) continue;
+    char *at = c->memory[planned];
+    for (size_t i = 0; i < CASE_INPUTS; i++) {
+        if (is_planned(c, i) != planned) continue;
         const size_t bytes = (size_t)bytes_of(c, c->from[i]);
         locus_tensor *t = input_at(c, i);
         t->data = at;
@@ -262,16 +318,22 @@ static locus_status check_mask(const locus_tensor *mask, const char *name, locus
 /* ---- the door ---- */
 
 /* Messages that do not name the file yet. */
-static locus_status check_header(locus_case *c, locus_error *error)
+static locus_status check_names(locus_case *c, locus_error *error)
 {
     LOCUS_TRY(locus_case_read_metadata(c, error));
     LOCUS_TRY(list_tensors(c, error));
     LOCUS_TRY(locus_case_check_options(c, error));
+    return allocate_inputs(c, 1, error);
+}
+
+static locus_status check_shapes(locus_case *c, locus_error *error)
+{
     LOCUS_TRY(check_call(c, error));
     LOCUS_TRY(set_result_shapes(c, error));
     LOCUS_TRY(check_heads(c, error));
-    LOCUS_TRY(check_dout(c, error));
-    return allocate_inputs(c, error);
+    LOCUS_TRY(check_gradient(&c->dresults.out, &c->out_shape, "dout", "out", error));
+    LOCUS_TRY(check_gradient(&c->dresults.lse, &c->lse_shape, "dlse", "lse", error));
+    return allocate_inputs(c, 0, error);
 }
 
 static locus_status check_masks(const locus_case *c, locus_error *error)
@@ -283,9 +345,12 @@ static locus_status check_masks(const locus_case *c, locus_error *error)
 static locus_status load(locus_case *c, const char *path, locus_error *error)
 {
     LOCUS_TRY(locus_file_open(&c->file, path, c->allocator, error));
-    locus_status status = check_header(c, error);
+    locus_status status = check_names(c, error);
     if (status != LOCUS_OK) return locus_case_fail_in(c, status, error);
-    LOCUS_TRY(read_inputs(c, error));
+    LOCUS_TRY(read_inputs(c, 1, error));
+    status = check_shapes(c, error);
+    if (status != LOCUS_OK) return locus_case_fail_in(c, status, error);
+    LOCUS_TRY(read_inputs(c, 0, error));
     status = check_masks(c, error);
     return status == LOCUS_OK ? status : locus_case_fail_in(c, status, error);
 }
@@ -299,6 +364,8 @@ locus_status locus_case_load(locus_case **loaded, const char *path,
     locus_case *c = locus_allocate(allocator, 1, sizeof *c);
     if (c == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "case: out of memory");
     c->allocator = allocator;
+    c->inputs.size = sizeof c->inputs;
+    c->dresults.size = sizeof c->dresults;
     locus_escape(c->path, sizeof c->path, path, strlen(path));
     const locus_status status = load(c, path, error);
     if (status != LOCUS_OK) {
@@ -313,7 +380,8 @@ void locus_case_free(locus_case *c)
 {
     if (c == NULL) return;
     locus_file_close(c->file);
-    locus_release(c->allocator, c->memory);
+    locus_release(c->allocator, c->memory[0]);
+    locus_release(c->allocator, c->memory[1]);
     locus_release(c->allocator, c->results.memory);
     locus_release(c->allocator, c);
 }

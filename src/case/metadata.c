@@ -18,28 +18,26 @@ typedef struct common_key {
     const char *name;
     key_kind kind;
     size_t field;            /* of locus_case                                */
-    size_t given;            /* a uint32_t of locus_case that becomes 1, or 0 */
     double minimum, maximum; /* inclusive                                    */
     const char *expected;
 } common_key;
 
 #define FIELD(name) offsetof(locus_case, config.name)
 static const common_key common_keys[] = {
-    {"format", KEY_TEXT, 0, 0, 0, 0, NULL},
-    {"kind", KEY_TEXT, 0, 0, 0, 0, NULL},
-    {"scheme", KEY_TEXT, 0, 0, 0, 0, NULL},
-    {"note", KEY_TEXT, 0, 0, 0, 0, NULL},
-    {"grad", KEY_NUMBER_32, offsetof(locus_case, grad), 0, 0, 1, "0 or 1"},
-    {"causal", KEY_NUMBER_32, FIELD(causal), 0, 0, 1, "0 or 1"},
-    {"heads", KEY_NUMBER_32, FIELD(heads), 0, 1, 1 << 24, "an integer in 1..2^24"},
-    {"window_left", KEY_NUMBER, FIELD(window_left), 0, -1, 0x1p53, "-1 or more"},
-    {"window_right", KEY_NUMBER, FIELD(window_right), 0, -1, 0x1p53, "-1 or more"},
-    {"query_offset", KEY_NUMBER, FIELD(query_offset), FIELD(offset_given), -0x1p31, 0x1p31,
-     "an integer in -2^31..2^31"},
-    {"scale", KEY_REAL, FIELD(scale), FIELD(scale_given), -DBL_MAX, DBL_MAX,
-     "a finite decimal number"},
-    {"dropout", KEY_REAL, FIELD(dropout), 0, 0, 1 - DBL_EPSILON / 2, "a number in [0, 1)"},
-    {"dropout_seed", KEY_SEED, FIELD(dropout_seed), 0, 0, 0, "an integer in 0..2^64-1"},
+    {"format", KEY_TEXT, 0, 0, 0, NULL},
+    {"kind", KEY_TEXT, 0, 0, 0, NULL},
+    {"scheme", KEY_TEXT, 0, 0, 0, NULL},
+    {"note", KEY_TEXT, 0, 0, 0, NULL},
+    {"grad", KEY_NUMBER_32, offsetof(locus_case, grad), 0, 1, "0 or 1"},
+    {"causal", KEY_NUMBER_32, FIELD(causal), 0, 1, "0 or 1"},
+    {"heads", KEY_NUMBER_32, FIELD(heads), 1, 1 << 24, "an integer in 1..2^24"},
+    {"window_left", KEY_NUMBER, FIELD(window_left), -1, 0x1p53, "-1 or more"},
+    {"window_right", KEY_NUMBER, FIELD(window_right), -1, 0x1p53, "-1 or more"},
+    {"query_offset", KEY_NUMBER, FIELD(query_offset), -0x1p31, 0x1p31, "an integer in -2^31..2^31"},
+    {"scale", KEY_REAL, FIELD(scale), -0x1p1023, DBL_MAX, "a finite decimal number"},
+    {"softcap", KEY_REAL, FIELD(softcap), DBL_TRUE_MIN, DBL_MAX, "a finite decimal number above 0"},
+    {"dropout", KEY_REAL, FIELD(dropout), 0, 1 - DBL_EPSILON / 2, "a number in [0, 1)"},
+    {"dropout_seed", KEY_SEED, FIELD(dropout_seed), 0, 0, "an integer in 0..2^64-1"},
 };
 
 static const common_key *find_common(const char *name)
@@ -91,7 +89,6 @@ static int store_seed(const char *value, char *field)
 static locus_status read_common(locus_case *c, const common_key *key, const char *value,
                                 locus_error *error)
 {
-    const uint32_t one = 1;
     char *field = (char *)c + key->field;
     int stored = 1;
     switch (key->kind) {
@@ -102,7 +99,6 @@ static locus_status read_common(locus_case *c, const common_key *key, const char
     case KEY_TEXT: break;
     }
     if (!stored) return refuse_value(key->name, value, key->expected, error);
-    if (key->given != 0) memcpy((char *)c + key->given, &one, sizeof one);
     return LOCUS_OK;
 }
 
@@ -112,8 +108,9 @@ static const char *level_text(uint32_t level) { return level == LOCUS_LAYER ? "l
 
 static int is_option(const locus_case *c, const char *name)
 {
-    const locus_option_info *o = locus_scheme_find(c->config.scheme)->options;
-    for (; o->name != NULL; o++)
+    const locus_scheme_info *scheme = locus_scheme_find(c->config.scheme);
+    const locus_option_info *o;
+    for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL; i++)
         if ((o->levels & c->level) != 0 && strcmp(o->name, name) == 0) return 1;
     return 0;
 }
@@ -125,8 +122,9 @@ static locus_status unknown_key(const locus_case *c, const char *name, locus_err
     size_t count = 0;
     for (; count < sizeof common_keys / sizeof *common_keys; count++)
         names[count] = common_keys[count].name;
-    const locus_option_info *o = locus_scheme_find(c->config.scheme)->options;
-    for (; o->name != NULL && count < sizeof names / sizeof *names; o++)
+    const locus_scheme_info *scheme = locus_scheme_find(c->config.scheme);
+    const locus_option_info *o;
+    for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL && count < 64; i++)
         if ((o->levels & c->level) != 0) names[count++] = o->name;
     return locus_fail(error, LOCUS_ERR_OPTION,
                       "metadata key \"%s\" is not known to scheme %s (%s)%s",
@@ -200,19 +198,29 @@ locus_status locus_case_read_metadata(locus_case *c, locus_error *error)
 
 /* ---- keys and tensors together ---- */
 
+/* 1 when the file holds the tensor `name`. */
+static int has_tensor(const locus_case *c, const char *name)
+{
+    const int index = locus_tensor_index(name);
+    return index >= 0 && locus_present(locus_tensor_at_const(&c->inputs, (size_t)index));
+}
+
 locus_status locus_case_check_options(const locus_case *c, locus_error *error)
 {
-    const locus_option_info *o = locus_scheme_find(c->config.scheme)->options;
-    for (; o->name != NULL; o++) {
+    const locus_scheme_info *scheme = locus_scheme_find(c->config.scheme);
+    const locus_option_info *o;
+    for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL; i++) {
         if ((o->levels & c->level) == 0) continue;
         const int given = locus_file_metadata(c->file, o->name) != NULL;
-        const int index = o->with != NULL ? locus_tensor_index(o->with) : -1;
-        const int applies =
-            index < 0 || locus_present(locus_tensor_at_const(&c->inputs, (size_t)index));
+        const int applies = o->with == NULL || has_tensor(c, o->with);
         if (given && !applies)
             return locus_fail(error, LOCUS_ERR_OPTION,
                               "metadata key %s: found without tensor %s, expected both", o->name,
                               o->with);
+        if (given && o->without != NULL && has_tensor(c, o->without))
+            return locus_fail(error, LOCUS_ERR_OPTION,
+                              "metadata key %s: found beside tensor %s, expected one of them",
+                              o->name, o->without);
         if (!given && applies && o->required)
             return locus_fail(error, LOCUS_ERR_OPTION, "metadata key %s is missing", o->name);
     }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "case/case.h"
+#include "core/adopt.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/size.h"
@@ -21,13 +22,20 @@ static void add_result(case_results *results, const char *prefix, const char *na
     r->tensor = locus_view(NULL, dtype, shape->rank, shape->shape);
 }
 
+/* Does the declaration of this input say that it has one? */
+static int has_gradient(const locus_case *c, const char *name)
+{
+    const locus_tensor_info *info = locus_case_declaration(c, name);
+    return info != NULL && (info->uses & LOCUS_USE_GRADIENT) != 0;
+}
+
 static void list_results(const locus_case *c, case_results *results, locus_dtype dtype)
 {
     add_result(results, "", "out", CASE_OUT, &c->out_shape, dtype);
     add_result(results, "", "lse", CASE_LSE, &c->lse_shape, dtype);
     for (size_t i = 0; c->grad && i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(&c->inputs, i);
-        if (locus_present(t) && t->dtype == LOCUS_F32)
+        if (locus_present(t) && has_gradient(c, locus_tensor_name(i)))
             add_result(results, "grad.", locus_tensor_name(i), CASE_GRADS + i, t, dtype);
     }
 }
@@ -98,8 +106,8 @@ static locus_status compute_attend(const run *r, const locus_plan *plan, locus_e
     LOCUS_TRY(allocate_work(r, bytes, &work, error));
     locus_status status = locus_forward(plan, &c->inputs, &r->results, work, bytes, error);
     if (status == LOCUS_OK && c->grad)
-        status = locus_backward(plan, &c->inputs, &r->results, &c->dout, &r->grad, 0, work, bytes,
-                                error);
+        status = locus_backward(plan, &c->inputs, &r->results, &c->dresults, &r->grad, 0, work,
+                                bytes, error);
     locus_release(c->allocator, work);
     return status;
 }
@@ -127,8 +135,8 @@ static locus_status compute_layer(const run *r, const locus_layer *layer, locus_
         status = locus_layer_forward(layer, &c->inputs, &r->results, saved, saved_bytes, work,
                                      bytes, error);
     if (status == LOCUS_OK && c->grad)
-        status = locus_layer_backward(layer, &c->inputs, &c->dout, &r->grad, 0, saved, saved_bytes,
-                                      work, bytes, error);
+        status = locus_layer_backward(layer, &c->inputs, &c->dresults, &r->grad, 0, saved,
+                                      saved_bytes, work, bytes, error);
     locus_release(c->allocator, saved);
     locus_release(c->allocator, work);
     return status;
@@ -149,8 +157,8 @@ static locus_status run_oracle(run *r, locus_error *error)
     const locus_case *c = r->c;
     snprintf(r->into->isa, sizeof r->into->isa, "double");
     snprintf(r->into->path, sizeof r->into->path, "oracle");
-    return locus_oracle(c->level, &r->config, &c->inputs, &r->results, c->grad ? &c->dout : NULL,
-                        c->grad ? &r->grad : NULL, error);
+    return locus_oracle(c->level, &r->config, &c->inputs, &r->results,
+                        c->grad ? &c->dresults : NULL, c->grad ? &r->grad : NULL, error);
 }
 
 /* ---- the door ---- */
@@ -158,7 +166,11 @@ static locus_status run_oracle(run *r, locus_error *error)
 static locus_status run_into(const locus_case *c, const locus_case_run_options *options,
                              case_results *results, locus_error *error)
 {
-    run r = {.c = c, .config = c->config, .into = results};
+    run r = {.c = c,
+             .config = c->config,
+             .results = {.size = sizeof r.results},
+             .grad = {.size = sizeof r.grad},
+             .into = results};
     r.config.allocator = c->allocator;
     r.config.threads = options->threads;
     r.config.isa = options->isa;
@@ -175,12 +187,10 @@ static locus_status run_into(const locus_case *c, const locus_case_run_options *
 locus_status locus_case_run(locus_case *c, const locus_case_run_options *options,
                             locus_error *error)
 {
-    const locus_case_run_options defaults = {.size = sizeof defaults};
+    locus_case_run_options own = {.size = sizeof own};
     if (c == NULL) return locus_fail(error, LOCUS_ERR_ARGUMENT, "case: NULL argument");
-    if (options == NULL) options = &defaults;
-    if (options->size != sizeof *options)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "run options: found size %u, expected %u",
-                          (unsigned)options->size, (unsigned)sizeof *options);
+    if (options == NULL) options = &own;
+    LOCUS_ADOPT(options, own, "run options", error);
     case_results results = {.count = 0};
     const locus_status status = run_into(c, options, &results, error);
     if (status != LOCUS_OK) {

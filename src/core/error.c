@@ -18,6 +18,7 @@ static const char *const status_text[LOCUS_STATUS_COUNT] = {
     [LOCUS_ERR_FORMAT] = "file refused",
     [LOCUS_ERR_IO] = "input or output failed",
     [LOCUS_ERR_ISA] = "instruction set not available",
+    [LOCUS_ERR_UNSUPPORTED] = "not in the kernels yet",
 };
 
 const char *locus_status_text(locus_status status)

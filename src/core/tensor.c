@@ -3,40 +3,66 @@
 
 #include <string.h>
 
-/* In the order of the struct; the assertion below keeps the two in step. */
+#include "core/adopt.h"
+#include "core/error.h"
+
+/* The field's number among the tensors of the struct. */
+#define NUMBER(field)                                                                              \
+    ((offsetof(locus_tensors, field) - offsetof(locus_tensors, q)) / sizeof(locus_tensor))
+#define FIELD(field) [NUMBER(field)] = #field
 static const char *const names[] = {
-    "q",     "k",    "v",      "rel_k", "rel_q", "rel_v",      "u",        "w",    "bias", "pos_q",
-    "pos_k", "cls",  "slopes", "a",     "p",     "bias_dense", "key_mask", "mask", "x",    "memory",
-    "w_q",   "w_k",  "w_v",    "b_q",   "b_k",   "b_v",        "w_o",      "b_o",  "pos",  "rel",
-    "w_r",   "w_pq", "w_pk",   "b_pq",  "b_pk",  "w_rk",       "w_rq",     "b_rk", "b_rq",
+    FIELD(q),          FIELD(k),        FIELD(v),           FIELD(rel_k),       FIELD(rel_q),
+    FIELD(rel_v),      FIELD(u),        FIELD(w),           FIELD(bias),        FIELD(pos_q),
+    FIELD(pos_k),      FIELD(cls),      FIELD(slopes),      FIELD(a),           FIELD(p),
+    FIELD(bias_dense), FIELD(key_mask), FIELD(mask),        FIELD(sink),        FIELD(q_offsets),
+    FIELD(k_offsets),  FIELD(rows),     FIELD(frequencies), FIELD(q_positions), FIELD(k_positions),
+    FIELD(x),          FIELD(memory),   FIELD(w_q),         FIELD(w_k),         FIELD(w_v),
+    FIELD(b_q),        FIELD(b_k),      FIELD(b_v),         FIELD(w_o),         FIELD(b_o),
+    FIELD(pos),        FIELD(rel),      FIELD(w_r),         FIELD(w_pq),        FIELD(w_pk),
+    FIELD(b_pq),       FIELD(b_pk),     FIELD(w_rk),        FIELD(w_rq),        FIELD(b_rk),
+    FIELD(b_rq),
 };
-_Static_assert(sizeof names / sizeof *names == LOCUS_TENSOR_COUNT, "one name per tensor");
-_Static_assert(sizeof(locus_tensors) % sizeof(locus_tensor) == 0, "tensors only");
-_Static_assert(offsetof(locus_tensors, x) == 18 * sizeof(locus_tensor), "order of names");
+_Static_assert(sizeof names / sizeof *names == NUMBER(own), "one name per field");
+_Static_assert(sizeof(locus_tensors) ==
+                   offsetof(locus_tensors, q) + LOCUS_TENSOR_COUNT * sizeof(locus_tensor),
+               "tensors only");
 
-const char *locus_tensor_name(size_t index)
-{
-    return index < LOCUS_TENSOR_COUNT ? names[index] : NULL;
-}
+const char *locus_field_name(size_t index) { return index < NUMBER(own) ? names[index] : NULL; }
 
-int locus_tensor_index(const char *name)
+/* 1 when a struct of `size` bytes holds tensor `index`. */
+static int holds(uint32_t size, size_t index)
 {
-    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++)
-        if (strcmp(names[i], name) == 0) return (int)i;
-    return -1;
+    return index < LOCUS_TENSOR_COUNT &&
+           offsetof(locus_tensors, q) + (index + 1) * sizeof(locus_tensor) <= size;
 }
 
 locus_tensor *locus_tensor_at(locus_tensors *tensors, size_t index)
 {
-    if (index >= LOCUS_TENSOR_COUNT) return NULL;
-    return (locus_tensor *)(void *)((char *)tensors + index * sizeof(locus_tensor));
+    return holds(tensors->size, index) ? &tensors->q + index : NULL;
 }
 
 const locus_tensor *locus_tensor_at_const(const locus_tensors *tensors, size_t index)
 {
-    if (index >= LOCUS_TENSOR_COUNT) return NULL;
-    return (const locus_tensor *)(const void *)((const char *)tensors +
-                                                index * sizeof(locus_tensor));
+    return holds(tensors->size, index) ? &tensors->q + index : NULL;
+}
+
+/* Whole tensors only: one that is cut would be read as garbage. */
+static locus_status check_whole(uint32_t size, const char *name, locus_error *error)
+{
+    const size_t first = offsetof(locus_tensors, q);
+    if (size >= first && (size - first) % sizeof(locus_tensor) == 0) return LOCUS_OK;
+    return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                      "%s: found size %u, expected the sizeof of the struct", name, (unsigned)size);
+}
+
+locus_status locus_adopt_tensors(const locus_tensors **tensors, locus_tensors *copy,
+                                 const char *name, locus_error *error)
+{
+    if ((*tensors)->size == sizeof *copy) return LOCUS_OK;
+    LOCUS_TRY(check_whole((*tensors)->size, name, error));
+    memset(copy, 0, sizeof *copy);
+    LOCUS_ADOPT(*tensors, *copy, name, error);
+    return LOCUS_OK;
 }
 
 locus_tensor locus_view(void *data, locus_dtype dtype, uint32_t rank, const int64_t *shape)
@@ -75,10 +101,23 @@ int64_t locus_tensor_elements(const locus_tensor *tensor)
     return elements;
 }
 
+static const struct {
+    const char *name;
+    size_t bytes;
+} types[] = {
+    [LOCUS_F32] = {"F32", 4}, [LOCUS_F64] = {"F64", 8}, [LOCUS_U8] = {"U8", 1},
+    [LOCUS_I64] = {"I64", 8}, [LOCUS_F16] = {"F16", 2}, [LOCUS_BF16] = {"BF16", 2},
+};
+enum { TYPES = sizeof types / sizeof *types };
+
+const char *locus_dtype_name(locus_dtype dtype)
+{
+    return (size_t)dtype < TYPES ? types[dtype].name : NULL;
+}
+
 size_t locus_dtype_bytes(locus_dtype dtype)
 {
-    static const size_t bytes[] = {[LOCUS_F32] = 4, [LOCUS_F64] = 8, [LOCUS_U8] = 1};
-    return bytes[dtype];
+    return (size_t)dtype < TYPES ? types[dtype].bytes : 0;
 }
 
 int locus_same_shape(const locus_tensor *a, const locus_tensor *b)

@@ -4,6 +4,8 @@
 
 #include <locus/tensor.h>
 
+#include "core/half.h"
+
 static inline int locus_present(const locus_tensor *t) { return t->rank != 0; }
 
 /* Element offset of [i][j][k][l]; unused trailing indices are 0. */
@@ -14,13 +16,25 @@ static inline int64_t locus_offset(const locus_tensor *t, int64_t i, int64_t j, 
            (t->rank > 2 ? k * t->stride[2] : 0) + (t->rank > 3 ? l * t->stride[3] : 0);
 }
 
-/* One element as a double, whatever the type. */
+/* One element as a double, whatever the type: exact, but for integers beyond 2^53. */
 static inline double locus_get(const locus_tensor *t, int64_t i, int64_t j, int64_t k, int64_t l)
 {
     const int64_t at = locus_offset(t, i, j, k, l);
-    if (t->dtype == LOCUS_F32) return (double)((const float *)t->data)[at];
-    if (t->dtype == LOCUS_F64) return ((const double *)t->data)[at];
-    return (double)((const uint8_t *)t->data)[at];
+    switch (t->dtype) {
+    case LOCUS_F32: return (double)((const float *)t->data)[at];
+    case LOCUS_F64: return ((const double *)t->data)[at];
+    case LOCUS_U8: return (double)((const uint8_t *)t->data)[at];
+    case LOCUS_I64: return (double)((const int64_t *)t->data)[at];
+    case LOCUS_F16: return (double)locus_f16_to_float(((const uint16_t *)t->data)[at]);
+    case LOCUS_BF16: return (double)locus_bf16_to_float(((const uint16_t *)t->data)[at]);
+    }
+    return 0.0;
+}
+
+/* Element i of a dense I64 tensor. */
+static inline int64_t locus_whole(const locus_tensor *t, int64_t i)
+{
+    return ((const int64_t *)t->data)[i];
 }
 
 /* Pointer to the F32 element [i][j][k][0]. */
@@ -35,7 +49,19 @@ static inline int64_t locus_broadcast_stride(const locus_tensor *t, uint32_t axi
     return t->shape[axis] == 1 ? 0 : t->stride[axis];
 }
 
-size_t locus_dtype_bytes(locus_dtype dtype);
+/* 1 for the types that real numbers are stored in. */
+static inline int locus_is_floating(locus_dtype dtype)
+{
+    return dtype == LOCUS_F32 || dtype == LOCUS_F64 || dtype == LOCUS_F16 || dtype == LOCUS_BF16;
+}
+
+/* The name of field `index` of locus_tensors; NULL for those of `own`, which schemes name. */
+const char *locus_field_name(size_t index);
+
+/* Let *tensors point to `copy` where the caller's struct has another size; `name` is for the
+ * message. */
+locus_status locus_adopt_tensors(const locus_tensors **tensors, locus_tensors *copy,
+                                 const char *name, locus_error *error);
 
 int locus_same_shape(const locus_tensor *a, const locus_tensor *b);
 

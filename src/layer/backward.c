@@ -74,7 +74,7 @@ static void clear_buffers(const pass *p)
         clear(p->work.rows.tables[i], p->layer->tables[i].rows, width);
 }
 
-static locus_status attention_backward(const pass *p, const locus_tensor *dout, int parts,
+static locus_status attention_backward(const pass *p, const locus_results *dresults, int parts,
                                        locus_error *error)
 {
     const locus_layer *layer = p->layer;
@@ -83,8 +83,9 @@ static locus_status attention_backward(const pass *p, const locus_tensor *dout, 
     const locus_results results = locus_layer_inner_results(layer, &p->saved);
     if (!any_tensor(&grad)) return LOCUS_OK;
     if (p->add) clear_buffers(p);
-    return locus_backward(layer->plan, &in, &results, dout, &grad, p->add ? LOCUS_ACCUMULATE : 0,
-                          p->work.attention, locus_backward_workspace(layer->plan), error);
+    return locus_backward(layer->plan, &in, &results, dresults, &grad,
+                          p->add ? LOCUS_ACCUMULATE : 0, p->work.attention,
+                          locus_backward_workspace(layer->plan), error);
 }
 
 /* ---- projections ---- */
@@ -245,19 +246,28 @@ static void input_backward(pass *p)
 }
 
 locus_status locus_layer_backward(const locus_layer *layer, const locus_tensors *in,
-                                  const locus_tensor *dout, const locus_tensors *grad,
+                                  const locus_results *dresults, const locus_tensors *grad,
                                   uint32_t flags, const void *saved, size_t saved_bytes,
                                   void *workspace, size_t workspace_bytes, locus_error *error)
 {
-    LOCUS_TRY(locus_layer_check_backward(layer, in, dout, grad, flags, saved, saved_bytes,
+    locus_tensors own_in, own_grad;
+    locus_results own_dresults;
+    if (layer == NULL || in == NULL || dresults == NULL || grad == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "layer: NULL argument");
+    LOCUS_TRY(locus_adopt_tensors(&in, &own_in, "tensors", error));
+    LOCUS_TRY(locus_adopt_results(&dresults, &own_dresults, "dresults", error));
+    LOCUS_TRY(locus_adopt_tensors(&grad, &own_grad, "grad", error));
+    LOCUS_TRY(locus_layer_check_backward(layer, in, dresults, grad, flags, saved, saved_bytes,
                                          workspace, workspace_bytes, error));
     pass p = {.layer = layer, .in = in, .grad = grad, .add = (flags & LOCUS_ACCUMULATE) != 0};
     locus_layer_carve_saved(layer, (void *)(uintptr_t)saved, &p.saved);
     locus_layer_carve_backward(layer, workspace, &p.work);
 
     const int content = content_parts(&p), tables = table_parts(&p);
-    const locus_tensor inner_dout = output_backward(&p, dout);
-    LOCUS_TRY(attention_backward(&p, &inner_dout, content | tables, error));
+    const locus_results inner = {.size = sizeof inner,
+                                 .out = output_backward(&p, &dresults->out),
+                                 .lse = dresults->lse};
+    LOCUS_TRY(attention_backward(&p, &inner, content | tables, error));
     queries_keys_values_backward(&p, content);
     tables_backward(&p, tables);
     input_backward(&p);

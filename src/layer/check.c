@@ -16,10 +16,10 @@ static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s%s: found another shape than the layer was made for", prefix,
                           name);
-    const locus_dtype dtype = wanted->dtype == LOCUS_U8 ? LOCUS_U8 : LOCUS_F32;
+    const locus_dtype dtype = wanted->dtype == LOCUS_F64 ? LOCUS_F32 : wanted->dtype;
     if (t->dtype != dtype)
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s%s: found another type, expected %s",
-                          prefix, name, dtype == LOCUS_U8 ? "U8" : "F32");
+                          prefix, name, locus_dtype_name(dtype));
     if (!locus_strides_fit(t))
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s%s: found strides that are negative or not 1 on the last axis",
@@ -114,8 +114,6 @@ locus_status locus_layer_check_forward(const locus_layer *layer, const locus_ten
                                        size_t saved_bytes, void *workspace, size_t workspace_bytes,
                                        locus_error *error)
 {
-    if (layer == NULL || in == NULL || results == NULL)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "layer: NULL argument");
     const locus_call *call = &layer->call;
     const locus_tensor out = locus_layer_out_shape(layer);
     const locus_tensor lse =
@@ -145,8 +143,8 @@ static locus_status check_gradients(const locus_layer *layer, const locus_tensor
         if (!locus_present(wanted))
             return locus_fail(error, LOCUS_ERR_TENSOR, "tensor grad.%s: found, but there is no %s",
                               name, name);
-        if (wanted->dtype == LOCUS_U8)
-            return locus_fail(error, LOCUS_ERR_TENSOR, "tensor grad.%s: a mask has no gradient",
+        if (!locus_has_gradient(layer->call.scheme, i))
+            return locus_fail(error, LOCUS_ERR_TENSOR, "tensor grad.%s: %s has no gradient", name,
                               name);
         LOCUS_TRY(check_view(t, wanted, "grad.", name, error));
     }
@@ -154,18 +152,20 @@ static locus_status check_gradients(const locus_layer *layer, const locus_tensor
 }
 
 locus_status locus_layer_check_backward(const locus_layer *layer, const locus_tensors *in,
-                                        const locus_tensor *dout, const locus_tensors *grad,
+                                        const locus_results *dresults, const locus_tensors *grad,
                                         uint32_t flags, const void *saved, size_t saved_bytes,
                                         void *workspace, size_t workspace_bytes, locus_error *error)
 {
-    if (layer == NULL || in == NULL || dout == NULL || grad == NULL)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "layer: NULL argument");
+    const locus_tensor *dout = &dresults->out;
     if ((flags & ~LOCUS_ACCUMULATE) != 0)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "flags: found 0x%x, expected 0 or 0x%x",
                           (unsigned)flags, LOCUS_ACCUMULATE);
     const locus_tensor out = locus_layer_out_shape(layer);
     LOCUS_TRY(check_inputs(layer, in, error));
     LOCUS_TRY(check_view(dout, &out, "", "dout", error));
+    if (locus_present(&dresults->lse))
+        return locus_fail(error, LOCUS_ERR_UNSUPPORTED,
+                          "tensor dlse: found, but only the oracle has it");
     LOCUS_TRY(check_gradients(layer, grad, error));
 
     view_list outputs = {.prefix = "grad."}, inputs = {.prefix = ""};

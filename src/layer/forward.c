@@ -168,6 +168,12 @@ locus_status locus_layer_forward(const locus_layer *layer, const locus_tensors *
                                  size_t saved_bytes, void *workspace, size_t workspace_bytes,
                                  locus_error *error)
 {
+    locus_tensors own_in;
+    locus_results own_results;
+    if (layer == NULL || in == NULL || results == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "layer: NULL argument");
+    LOCUS_TRY(locus_adopt_tensors(&in, &own_in, "tensors", error));
+    LOCUS_TRY(locus_adopt_results(&results, &own_results, "results", error));
     LOCUS_TRY(locus_layer_check_forward(layer, in, results, saved_memory, saved_bytes, workspace,
                                         workspace_bytes, error));
     const locus_call *call = &layer->call;

@@ -112,7 +112,7 @@ locus_status locus_layer_check_forward(const locus_layer *layer, const locus_ten
                                        size_t saved_bytes, void *workspace, size_t workspace_bytes,
                                        locus_error *error);
 locus_status locus_layer_check_backward(const locus_layer *layer, const locus_tensors *in,
-                                        const locus_tensor *dout, const locus_tensors *grad,
+                                        const locus_results *dresults, const locus_tensors *grad,
                                         uint32_t flags, const void *saved, size_t saved_bytes,
                                         void *workspace, size_t workspace_bytes,
                                         locus_error *error);

@@ -78,7 +78,7 @@ int locus_layer_carve_backward(const locus_layer *layer, void *base, layer_backw
 
 static int declares(const locus_call *call, size_t option)
 {
-    for (const locus_option_info *o = call->scheme->info.options; o->name != NULL; o++)
+    for (const locus_option_info *o = call->scheme->options; o->name != NULL; o++)
         if (o->offset == option) return 1;
     return 0;
 }
@@ -180,15 +180,14 @@ locus_tensors locus_layer_inner(const locus_layer *layer, const locus_tensors *o
                                 const layer_rows *rows, int parts)
 {
     const locus_call *call = &layer->call;
-    locus_tensors inner = {.q = {.rank = 0}};
-    for (size_t i = 0; i < offsetof(locus_tensors, x) / sizeof(locus_tensor); i++)
-        *locus_tensor_at(&inner, i) = *locus_tensor_at_const(outer, i);
+    locus_tensors inner = {.size = sizeof inner};
+    locus_lend_tensors(call->scheme, &inner, outer);
     if (parts & LAYER_Q) inner.q = heads_view(rows->q, call->Tq, call);
     if (parts & LAYER_K) inner.k = heads_view(rows->k, call->Tk, call);
     if (parts & LAYER_V) inner.v = heads_view(rows->v, call->Tk, call);
     for (size_t i = 0; i < layer->table_count; i++)
         if (parts & (LAYER_TABLE_0 << i))
-            *locus_tensor_at(&inner, layer->tables[i].table / sizeof(locus_tensor)) =
+            *(locus_tensor *)(void *)((char *)&inner + layer->tables[i].table) =
                 table_view(rows->tables[i], layer->tables[i].rows, call);
     return inner;
 }
@@ -197,6 +196,7 @@ locus_results locus_layer_inner_results(const locus_layer *layer, const layer_sa
 {
     const locus_call *call = &layer->call;
     return (locus_results){
+        .size = sizeof(locus_results),
         .out = heads_view(saved->out, call->T, call),
         .lse = locus_view(saved->lse, LOCUS_F32, 3, (const int64_t[]){call->B, call->H, call->T}),
     };
@@ -210,9 +210,7 @@ static locus_status plan_attention(locus_layer *layer, const locus_config *confi
     const locus_tensors shapes = locus_layer_inner(layer, &layer->shapes, &none, LAYER_ALL);
     locus_config inner = *config;
     inner.options = call->options; /* with the delta_min that the layer chose */
-    inner.offset_given = 1;
     inner.query_offset = call->query_offset;
-    inner.scale_given = 1;
     inner.scale = call->scale;
     LOCUS_TRY(locus_plan_new(&layer->plan, &inner, &shapes, error));
 
@@ -264,6 +262,11 @@ locus_status locus_layer_new(locus_layer **out, const locus_config *config,
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "layer: NULL argument");
     *out = NULL;
     locus_call call;
+    locus_config own;
+    locus_tensors copy;
+    LOCUS_TRY(locus_adopt_config(&own, config, error));
+    LOCUS_TRY(locus_adopt_tensors(&shapes, &copy, "shapes", error));
+    config = &own;
     LOCUS_TRY(locus_call_resolve(&call, LOCUS_LAYER, config, shapes, error));
     locus_layer *layer = locus_allocate(config->allocator, 1, sizeof *layer);
     if (layer == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "layer: out of memory");

@@ -6,9 +6,22 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/adopt.h"
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/shape.h"
 #include "core/size.h"
+#include "core/tensor.h"
+
+/* A problem and what it owns: one block per tensor, and dout. */
+typedef struct made_problem {
+    locus_problem problem; /* first: what the caller sees */
+    locus_problem_request request;
+    locus_config config;
+    locus_tensors in;
+    void *blocks[LOCUS_TENSOR_COUNT + 1];
+    size_t block_count;
+} made_problem;
 
 /* ---- numbers ---- */
 
@@ -74,17 +87,17 @@ static const char *value_of(const locus_problem_request *request, const char *na
     return NULL;
 }
 
-static locus_status set_options(locus_problem *p, const locus_scheme_info *scheme,
+static locus_status set_options(made_problem *p, const locus_scheme_info *scheme,
                                 locus_error *error)
 {
     char buffer[32];
     const locus_problem_request *r = &p->request;
-    for (const locus_option_info *o = scheme->options; o->name != NULL; o++) {
+    const locus_option_info *o;
+    for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL; i++) {
         const char *value = value_of(r, o->name, buffer, sizeof buffer);
         if (value == NULL || (o->levels & r->level) == 0) continue;
-        const locus_status status =
-            locus_options_set(&p->config.options, r->scheme, r->level, o->name, value, error);
-        if (status != LOCUS_OK) return status;
+        LOCUS_TRY(
+            locus_options_set(&p->config.options, r->scheme, r->level, o->name, value, error));
     }
     return LOCUS_OK;
 }
@@ -93,76 +106,57 @@ static locus_status set_options(locus_problem *p, const locus_scheme_info *schem
 
 static int has_option(const locus_scheme_info *scheme, const char *name)
 {
-    for (const locus_option_info *o = scheme->options; o->name != NULL; o++)
+    const locus_option_info *o;
+    for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL; i++)
         if (strcmp(o->name, name) == 0) return 1;
     return 0;
 }
 
+/* Distances that the call has. */
+static int64_t distances(const made_problem *p)
+{
+    return p->request.causal ? p->request.T : 2 * p->request.T - 1;
+}
+
 /* Rows of the relative tables, told by the options that bound them. */
-static int64_t table_rows(const locus_problem *p, const locus_scheme_info *scheme)
+static int64_t table_rows(const made_problem *p, const locus_scheme_info *scheme)
 {
     const locus_options *o = &p->config.options;
     if (has_option(scheme, "clip_left")) return o->clip_left + o->clip_right + 1;
     if (has_option(scheme, "span")) return 2 * o->span;
-    if (has_option(scheme, "delta_min") && p->request.causal) return p->request.T;
+    if (has_option(scheme, "delta_min")) return distances(p);
     return 2 * p->request.T - 1;
 }
 
-static int64_t extent(const locus_problem *p, const locus_scheme_info *scheme, const char *token)
+static locus_extents extents_of(const made_problem *p, const locus_scheme_info *scheme)
 {
     const locus_problem_request *r = &p->request;
-    const struct {
-        const char *token;
-        int64_t value;
-    } known[] = {
-        {"B", r->B},
-        {"H", r->H},
-        {"Hk", r->H},
-        {"Tq", r->T},
-        {"Tk", r->T},
-        {"T", r->T},
-        {"D", r->D},
-        {"Dv", r->D},
-        {"E", r->E},
-        {"M", 0},
-        {"HD", r->H * r->D},
-        {"R", table_rows(p, scheme)},
-        {"2", 2},
-        {"1", 1},
-        {"buckets", p->config.options.buckets},
+    return (locus_extents){
+        .B = r->B,
+        .H = r->H,
+        .Hk = r->H,
+        .Tq = r->T,
+        .Tk = r->T,
+        .T = r->T,
+        .D = r->D,
+        .Dv = r->D,
+        .E = r->E,
+        .M = 0,
+        .HD = r->H * r->D,
+        .R = table_rows(p, scheme),
+        .S1 = 2,
+        .pairs = r->D / 2,
+        .axes = 1,
+        .buckets = p->config.options.buckets,
     };
-    if (strncmp(token, ">=", 2) == 0 || strncmp(token, "1|", 2) == 0) token += 2;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].token, token) == 0) return known[i].value;
-    return -1;
-}
-
-/* "H R D" into numbers; 0 when a token is not known. */
-static int read_shape(const locus_problem *p, const locus_scheme_info *scheme, const char *text,
-                      int64_t *shape, uint32_t *rank)
-{
-    *rank = 0;
-    while (*text != '\0') {
-        char token[16];
-        const size_t length = strcspn(text, " ");
-        if (length == 0 || length >= sizeof token || *rank >= LOCUS_MAX_RANK) return 0;
-        memcpy(token, text, length);
-        token[length] = '\0';
-        shape[*rank] = extent(p, scheme, token);
-        if (shape[*rank] < 0) return 0;
-        ++*rank;
-        text += length;
-        text += strspn(text, " ");
-    }
-    return *rank > 0;
 }
 
 /* ---- tensors ---- */
 
-static float *new_floats(locus_problem *p, int64_t count)
+static void *new_block(made_problem *p, int64_t count, size_t bytes)
 {
     void *block = NULL;
-    if (count >= 0) block = locus_allocate(p->request.allocator, (size_t)count + 1, sizeof(float));
+    if (count >= 0) block = locus_allocate(p->request.allocator, (size_t)count + 1, bytes);
     if (block != NULL) p->blocks[p->block_count++] = block;
     return block;
 }
@@ -176,7 +170,7 @@ static uint32_t number_of(const char *token)
 }
 
 /* Rows that stand for tokens: the same token, the same row. */
-static void fill_tokens(const locus_problem *p, locus_tensor *t, uint64_t seed)
+static void fill_tokens(const made_problem *p, locus_tensor *t, uint64_t seed)
 {
     const int64_t T = p->request.T, width = t->shape[t->rank - 1];
     const int64_t rows = locus_tensor_elements(t) / (width > 0 ? width : 1);
@@ -188,7 +182,7 @@ static void fill_tokens(const locus_problem *p, locus_tensor *t, uint64_t seed)
     }
 }
 
-static void fill(const locus_problem *p, locus_tensor *t, const char *name)
+static void fill(const made_problem *p, locus_tensor *t, const char *name)
 {
     const uint64_t seed = seed_of(p->request.seed, name);
     const int64_t count = locus_tensor_elements(t);
@@ -221,66 +215,88 @@ static locus_status no_memory(locus_error *error)
     return locus_fail(error, LOCUS_ERR_MEMORY, "out of memory");
 }
 
-static locus_status add_tensor(locus_problem *p, const locus_scheme_info *scheme,
+/* One row per distance, in order: the map of the scheme `table`. */
+static void fill_rows(locus_tensor *t)
+{
+    for (int64_t i = 0; i < t->shape[0]; i++) ((int64_t *)t->data)[i] = i;
+}
+
+/* Extents that no call knows (the features of a learned function, the length of a map). */
+enum { FEATURES = 8 };
+
+static locus_status add_tensor(made_problem *p, const locus_scheme_info *scheme,
                                const locus_tensor_info *info, int own, locus_error *error)
 {
     int64_t shape[LOCUS_MAX_RANK];
     uint32_t rank = 0;
-    const int index = locus_tensor_index(info->name);
-    if (index < 0 || !read_shape(p, scheme, info->shape, shape, &rank))
+    const locus_extents extents = extents_of(p, scheme);
+    const int is_map = (info->dtypes & 1u << LOCUS_I64) != 0;
+    if (!locus_shape_make(&extents, info->shape, is_map ? distances(p) : FEATURES, shape, &rank))
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "tensor %s: shape \"%s\" is not understood",
                           info->name, info->shape);
-    locus_tensor *tensor = locus_tensor_at(&p->in, (size_t)index);
-    if (tensor->rank != 0) return LOCUS_OK; /* declared and common */
+    locus_tensor *tensor = (locus_tensor *)(void *)((char *)&p->in + info->offset);
+    if (locus_present(tensor)) return LOCUS_OK; /* declared and common */
     if (!fits(shape, rank)) return no_memory(error);
-    *tensor = locus_view(NULL, LOCUS_F32, rank, shape);
-    tensor->data = new_floats(p, locus_tensor_elements(tensor));
+    *tensor = locus_view(NULL, is_map ? LOCUS_I64 : LOCUS_F32, rank, shape);
+    tensor->data = new_block(p, locus_tensor_elements(tensor), locus_dtype_bytes(tensor->dtype));
     if (tensor->data == NULL) return no_memory(error);
-    fill(p, tensor, info->name);
-    p->parameters += own ? locus_tensor_elements(tensor) : 0;
+    if (is_map)
+        fill_rows(tensor);
+    else
+        fill(p, tensor, info->name);
+    p->problem.parameters += own && !is_map ? locus_tensor_elements(tensor) : 0;
     return LOCUS_OK;
 }
 
-/* Masks, memory and dense biases stay away, unless they are asked for. */
-static int is_extra(const locus_problem_request *request, const char *name)
+/* What every call may have and none must (masks, memory, dense biases, offsets, sinks), and what
+ * takes the place of something else, stays away unless it is asked for. */
+static int is_extra(const locus_problem_request *request, const locus_tensor_info *info, int own)
 {
-    static const char *const extras[] = {"bias_dense", "key_mask", "mask", "memory"};
-    if (request->with != NULL && strcmp(request->with, name) == 0) return 0;
-    if (request->without != NULL && strcmp(request->without, name) == 0) return 1;
-    for (size_t i = 0; i < sizeof extras / sizeof *extras; i++)
-        if (strcmp(extras[i], name) == 0) return 1;
-    return 0;
+    const int replaces = own && (info->uses & LOCUS_USE_PLAN) != 0 && !info->required;
+    const int optional = !own && !info->required && strncmp(info->name, "b_", 2) != 0 &&
+                         strcmp(info->name, "w_o") != 0;
+    if (request->with != NULL && strcmp(request->with, info->name) == 0) return 0;
+    if (request->without != NULL && strcmp(request->without, info->name) == 0) return 1;
+    return replaces || optional;
 }
 
-static locus_status add_tensors(locus_problem *p, const locus_scheme_info *scheme,
-                                const locus_tensor_info *list, locus_error *error)
+static locus_status add_common(made_problem *p, const locus_scheme_info *scheme, locus_error *error)
 {
-    for (const locus_tensor_info *t = list; t->name != NULL; t++) {
-        if ((t->levels & p->request.level) == 0 || is_extra(&p->request, t->name)) continue;
-        const locus_status status = add_tensor(p, scheme, t, list == scheme->tensors, error);
-        if (status != LOCUS_OK) return status;
-    }
+    const locus_tensor_info *t;
+    for (size_t i = 0; (t = locus_common_tensor(i)) != NULL; i++)
+        if ((t->levels & p->request.level) != 0 && !is_extra(&p->request, t, 0))
+            LOCUS_TRY(add_tensor(p, scheme, t, 0, error));
     return LOCUS_OK;
 }
 
-static locus_status add_results(locus_problem *p, locus_error *error)
+static locus_status add_own(made_problem *p, const locus_scheme_info *scheme, locus_error *error)
+{
+    const locus_tensor_info *t;
+    for (size_t i = 0; (t = locus_scheme_tensor(scheme, i)) != NULL; i++)
+        if ((t->levels & p->request.level) != 0 && !is_extra(&p->request, t, 1))
+            LOCUS_TRY(add_tensor(p, scheme, t, 1, error));
+    return LOCUS_OK;
+}
+
+static locus_status add_results(made_problem *p, locus_error *error)
 {
     const locus_problem_request *r = &p->request;
+    locus_problem *out = &p->problem;
     const int64_t heads[] = {r->B, r->H, r->T, r->D}, model[] = {r->B, r->T, r->E};
     if (!fits(r->level == LOCUS_LAYER ? model : heads, r->level == LOCUS_LAYER ? 3 : 4))
         return no_memory(error);
-    p->out = r->level == LOCUS_LAYER ? locus_view(NULL, LOCUS_F32, 3, model)
-                                     : locus_view(NULL, LOCUS_F32, 4, heads);
-    p->lse = locus_view(NULL, LOCUS_F32, 3, heads);
+    out->out = r->level == LOCUS_LAYER ? locus_view(NULL, LOCUS_F32, 3, model)
+                                       : locus_view(NULL, LOCUS_F32, 4, heads);
+    out->lse = locus_view(NULL, LOCUS_F32, 3, heads);
     if (r->given != NULL) return LOCUS_OK;
-    p->dout = p->out;
-    p->dout.data = new_floats(p, locus_tensor_elements(&p->dout));
-    if (p->dout.data == NULL) return no_memory(error);
-    fill_row(p->dout.data, locus_tensor_elements(&p->dout), seed_of(r->seed, "dout"), 1.0);
+    out->dout = out->out;
+    out->dout.data = new_block(p, locus_tensor_elements(&out->dout), sizeof(float));
+    if (out->dout.data == NULL) return no_memory(error);
+    fill_row(out->dout.data, locus_tensor_elements(&out->dout), seed_of(r->seed, "dout"), 1.0);
     return LOCUS_OK;
 }
 
-static locus_status build(locus_problem *p, locus_error *error)
+static locus_status build(made_problem *p, locus_error *error)
 {
     const locus_scheme_info *scheme = locus_scheme_find(p->request.scheme);
     if (scheme == NULL) {
@@ -289,16 +305,22 @@ static locus_status build(locus_problem *p, locus_error *error)
         return locus_fail(error, LOCUS_ERR_SCHEME, "scheme \"%s\" is unknown",
                           locus_escape(quoted, sizeof quoted, name, strlen(name)));
     }
-    locus_status status = locus_config_init(&p->config, p->request.scheme);
-    if (status != LOCUS_OK) return status;
+    LOCUS_TRY(locus_config_init(&p->config, scheme->name));
     p->config.heads = (uint32_t)p->request.H;
+    if ((scheme->traits & LOCUS_TRAIT_CAUSAL) != 0) p->request.causal = 1;
     p->config.causal = p->request.causal;
     p->config.allocator = p->request.allocator;
-    if (p->request.given != NULL) p->in = *p->request.given;
-    status = set_options(p, scheme, error);
-    if (status == LOCUS_OK) status = add_tensors(p, scheme, locus_common_tensors(), error);
-    if (status == LOCUS_OK) status = add_tensors(p, scheme, scheme->tensors, error);
-    return status == LOCUS_OK ? add_results(p, error) : status;
+    p->in.size = sizeof p->in;
+    if (p->request.given != NULL) {
+        const locus_tensors *given = p->request.given;
+        locus_tensors copy;
+        LOCUS_TRY(locus_adopt_tensors(&given, &copy, "given", error));
+        p->in = *given;
+    }
+    LOCUS_TRY(set_options(p, scheme, error));
+    LOCUS_TRY(add_common(p, scheme, error));
+    LOCUS_TRY(add_own(p, scheme, error));
+    return add_results(p, error);
 }
 
 /* Products of any two of them fit. */
@@ -314,23 +336,37 @@ static locus_status check_extents(const locus_problem_request *r, locus_error *e
     return LOCUS_OK;
 }
 
-locus_status locus_problem_build(locus_problem *p, const locus_problem_request *request,
-                                 locus_error *error)
+locus_status locus_problem_new(locus_problem **problem, const locus_problem_request *request,
+                               locus_error *error)
 {
-    if (p == NULL || request == NULL || request->scheme == NULL)
+    locus_problem_request own = {.size = 0};
+    if (problem == NULL || request == NULL)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
-                          "locus_problem_build: expected a problem, a request and its scheme");
-    memset(p, 0, sizeof *p);
+                          "locus_problem_new: expected a problem and a request");
+    *problem = NULL;
+    LOCUS_ADOPT(request, own, "request", error);
+    if (request->scheme == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "locus_problem_new: expected a scheme");
     LOCUS_TRY(check_extents(request, error));
+    made_problem *p = locus_allocate(request->allocator, 1, sizeof *p);
+    if (p == NULL) return no_memory(error);
     p->request = *request;
+    p->problem.level = request->level;
+    p->problem.config = &p->config;
+    p->problem.in = &p->in;
     const locus_status status = build(p, error);
-    if (status != LOCUS_OK) locus_problem_free(p);
+    if (status == LOCUS_OK)
+        *problem = &p->problem;
+    else
+        locus_problem_free(&p->problem);
     return status;
 }
 
-void locus_problem_free(locus_problem *p)
+void locus_problem_free(locus_problem *problem)
 {
+    made_problem *p = (made_problem *)(void *)problem; /* its first member */
     if (p == NULL) return;
-    for (size_t i = 0; i < p->block_count; i++) locus_release(p->request.allocator, p->blocks[i]);
-    memset(p, 0, sizeof *p);
+    const locus_allocator *allocator = p->request.allocator;
+    for (size_t i = 0; i < p->block_count; i++) locus_release(allocator, p->blocks[i]);
+    locus_release(allocator, p);
 }

@@ -11,14 +11,16 @@ static const char *const sentence[] = {"the", "cat",     "sat", "on",  "the",
 
 int picture_has_option(const locus_scheme_info *scheme, const char *name)
 {
-    for (const locus_option_info *o = scheme->options; o->name != NULL; o++)
+    const locus_option_info *o;
+    for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL; i++)
         if (strcmp(o->name, name) == 0) return 1;
     return 0;
 }
 
 int picture_has_tensor(const locus_scheme_info *scheme, const char *name)
 {
-    for (const locus_tensor_info *t = scheme->tensors; t->name != NULL; t++)
+    const locus_tensor_info *t;
+    for (size_t i = 0; (t = locus_scheme_tensor(scheme, i)) != NULL; i++)
         if (strcmp(t->name, name) == 0) return 1;
     return 0;
 }
@@ -49,18 +51,18 @@ static locus_status give_ones(picture_call *call, const locus_problem_request *r
 static void set_window(picture_call *call, int64_t window)
 {
     if (window < 0) return;
-    call->problem.config.window_left = window;
-    call->problem.config.window_right = window;
+    call->problem->config->window_left = window;
+    call->problem->config->window_right = window;
 }
 
-/* Learned biases change little from one bucket to the next; those of locus_problem_build are
+/* Learned biases change little from one bucket to the next; those of locus_problem_new are
  * independent. Steps of a random walk look more like what training leaves behind. */
 static void walk_biases(picture_call *call)
 {
-    const locus_tensor *bias = &call->problem.in.bias;
+    const locus_tensor *bias = &call->problem->in->bias;
     if (bias->rank != 2) return;
     const int64_t rows = bias->shape[0], heads = bias->shape[1];
-    const int64_t side = call->problem.config.options.bidirectional ? rows / 2 : rows;
+    const int64_t side = call->problem->config->options.bidirectional ? rows / 2 : rows;
     float *data = bias->data;
     for (int64_t row = 1; row < rows; row++) {
         const int64_t before = row == side ? 0 : row - 1; /* the other side starts near 0 too */
@@ -68,7 +70,7 @@ static void walk_biases(picture_call *call)
     }
 }
 
-/* locus_problem_build takes what a scheme declares and passes over the rest: refuse that here. */
+/* locus_problem_new takes what a scheme declares and passes over the rest: refuse that here. */
 static locus_status check_settings(const picture_call *call)
 {
     const locus_picture *p = call->picture;
@@ -86,11 +88,10 @@ static locus_status check_settings(const picture_call *call)
 static locus_status build(picture_call *call, const locus_problem_request *request)
 {
     locus_picture *p = call->picture;
-    LOCUS_TRY(picture_judge(p, locus_problem_build(&call->problem, request, p->error)));
-    call->problem.request.given = NULL; /* it ends with the caller */
+    LOCUS_TRY(picture_judge(p, locus_problem_new(&call->problem, request, p->error)));
     walk_biases(call);
-    call->config = &call->problem.config;
-    call->in = &call->problem.in;
+    call->config = call->problem->config;
+    call->in = call->problem->in;
     return LOCUS_OK;
 }
 
@@ -109,6 +110,7 @@ static locus_status make_up(picture_call *call, const picture_wish *wish, int64_
     const int64_t dim = v->dim > 0 ? v->dim : wish->dim > 0 ? wish->dim : 16;
     const int64_t heads = v->heads > 0 ? v->heads : 4;
     locus_problem_request request = {
+        .size = sizeof request,
         .scheme = p->scheme->name,
         .level = call->level,
         .B = 1,
@@ -123,7 +125,7 @@ static locus_status make_up(picture_call *call, const picture_wish *wish, int64_
         .without = wish->without,
         .allocator = p->allocator,
     };
-    locus_tensors given = {0};
+    locus_tensors given = {.size = sizeof given};
     if (wish->ones) {
         LOCUS_TRY(give_ones(call, &request, &given));
         request.given = &given;
@@ -213,7 +215,7 @@ locus_status picture_open(picture_call *call, locus_picture *p, const picture_wi
 void picture_close(picture_call *call)
 {
     locus_explainer_free(call->explainer);
-    locus_problem_free(&call->problem);
+    locus_problem_free(call->problem);
     locus_release(call->picture->allocator, call->ones);
     memset(call, 0, sizeof *call);
 }

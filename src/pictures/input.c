@@ -16,7 +16,8 @@ static int is_sinusoid(const locus_scheme_info *scheme)
 /* The name of a layout as the scheme declares it; NULL: it has none. */
 static const locus_choice *layout_of(const locus_scheme_info *scheme, int64_t table)
 {
-    for (const locus_option_info *o = scheme->options; o->name != NULL; o++)
+    const locus_option_info *o;
+    for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL; i++)
         for (const locus_choice *c = o->choices; c != NULL && c->name != NULL; c++)
             if (c->value == table) return c;
     return NULL;

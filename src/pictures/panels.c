@@ -66,7 +66,7 @@ locus_panel *picture_panel(locus_picture *p, locus_panel_kind kind, const char *
         p->panel_count--;
     }
     locus_panel *panel = &p->panels[p->panel_count++];
-    *panel = (locus_panel){.kind = kind, .title = title};
+    *panel = (locus_panel){.size = sizeof *panel, .kind = kind, .title = title};
     return panel;
 }
 
@@ -91,7 +91,11 @@ void picture_curve(locus_picture *p, locus_panel *panel, const char *name, const
         return;
     }
     if (panel->series == NULL) panel->series = &p->series[p->series_count];
-    p->series[p->series_count++] =
-        (locus_series){.name = name, .x = x, .y = y, .count = count, .steps = steps ? 1 : 0};
+    p->series[p->series_count++] = (locus_series){.size = sizeof(locus_series),
+                                                  .steps = steps ? 1 : 0,
+                                                  .name = name,
+                                                  .x = x,
+                                                  .y = y,
+                                                  .count = count};
     panel->series_count++;
 }

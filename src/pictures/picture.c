@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/adopt.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/nearest.h"
@@ -192,7 +193,8 @@ static locus_status make(locus_picture *p)
     LOCUS_TRY(find_scheme(p));
     LOCUS_TRY(draw_kinds(p, p->values->what != NULL ? p->values->what : usual_kinds(p->scheme)));
     write_caption(p);
-    p->figure = (locus_figure){.title = p->title,
+    p->figure = (locus_figure){.size = sizeof p->figure,
+                               .title = p->title,
                                .description = p->description,
                                .caption = p->caption,
                                .panels = p->panels,
@@ -201,10 +203,16 @@ static locus_status make(locus_picture *p)
     return LOCUS_OK;
 }
 
-void locus_picture_request_init(locus_picture_request *request, const char *scheme)
+static const locus_picture_request usual_request = {
+    .size = sizeof usual_request, .head = -1, .window = -1, .seed = 2017};
+
+void locus_picture_request_init_sized(locus_picture_request *request, size_t size,
+                                      const char *scheme)
 {
-    *request = (locus_picture_request){
-        .size = sizeof *request, .scheme = scheme, .head = -1, .window = -1, .seed = 2017};
+    locus_picture_request fresh = usual_request;
+    fresh.scheme = scheme;
+    request->size = (uint32_t)size;
+    locus_hand_back(request, &fresh, sizeof fresh);
 }
 
 locus_status locus_picture_new(locus_picture **picture, const locus_picture_request *request,
@@ -212,10 +220,11 @@ locus_status locus_picture_new(locus_picture **picture, const locus_picture_requ
 {
     locus_error reason = {""};
     if (picture != NULL) *picture = NULL;
-    if (picture == NULL || request == NULL || request->size != sizeof *request)
+    locus_picture_request own = usual_request;
+    if (picture == NULL || request == NULL)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
-                          "locus_picture_new: expected a picture and a request of %zu bytes",
-                          sizeof *request);
+                          "locus_picture_new: expected a picture and a request");
+    LOCUS_ADOPT(request, own, "request", error);
     LOCUS_TRY(check_request(request, error));
     locus_picture *p = locus_allocate(request->allocator, 1, sizeof *p);
     if (p == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "out of memory");

@@ -80,7 +80,7 @@ typedef struct picture_wish {
 
 typedef struct picture_call {
     locus_picture *picture;
-    locus_problem problem; /* empty for a case */
+    locus_problem *problem; /* NULL for a case */
     float *ones;
     uint32_t level;
     const locus_config *config;

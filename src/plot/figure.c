@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/adopt.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "plot/layout.h"
@@ -106,13 +107,13 @@ static void draw(grid *g, plot_pen *pen)
                    g->figure->caption);
 }
 
-locus_status locus_figure_draw(const locus_figure *figure, const locus_render *render,
-                               const locus_canvas *canvas, const locus_allocator *allocator,
-                               locus_error *error)
+/* All structs are of this version. */
+static locus_status draw_figure(const locus_figure *figure, const locus_render *render,
+                                const locus_canvas *canvas, const locus_allocator *allocator,
+                                locus_error *error)
 {
-    const locus_render chosen = render != NULL ? *render : (locus_render){0};
     LOCUS_TRY(plot_check(figure, error));
-    const uint32_t pixels = chosen.width != 0 ? chosen.width : usual_width(figure);
+    const uint32_t pixels = render->width != 0 ? render->width : usual_width(figure);
     if (pixels < 200 || pixels > 10000)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "width: found %" PRIu32 ", expected 200..10,000 pixels", pixels);
@@ -127,4 +128,32 @@ locus_status locus_figure_draw(const locus_figure *figure, const locus_render *r
     canvas->end(canvas->context);
     locus_release(allocator, g.frames);
     return pen.failed ? locus_fail(error, LOCUS_ERR_MEMORY, "figure: out of memory") : LOCUS_OK;
+}
+
+/* Every call that a canvas of 0.2 makes. */
+static locus_status check_canvas(const locus_canvas *canvas, locus_error *error)
+{
+    if (canvas->begin != NULL && canvas->boxes != NULL && canvas->line != NULL &&
+        canvas->label != NULL && canvas->end != NULL)
+        return LOCUS_OK;
+    return locus_fail(error, LOCUS_ERR_ARGUMENT, "canvas: found NULL among its functions");
+}
+
+locus_status locus_figure_draw(const locus_figure *figure, const locus_render *render,
+                               const locus_canvas *canvas, const locus_allocator *allocator,
+                               locus_error *error)
+{
+    locus_render own_render = {.size = sizeof own_render};
+    locus_canvas own_canvas = {.size = 0};
+    plot_adopted adopted;
+    if (canvas == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "canvas: expected one, found NULL");
+    if (render == NULL) render = &own_render;
+    LOCUS_ADOPT(render, own_render, "render", error);
+    LOCUS_ADOPT(canvas, own_canvas, "canvas", error);
+    LOCUS_TRY(check_canvas(canvas, error));
+    LOCUS_TRY(plot_adopt(&figure, &adopted, allocator, error));
+    const locus_status status = draw_figure(figure, render, canvas, allocator, error);
+    plot_adopted_free(&adopted);
+    return status;
 }

@@ -3,9 +3,10 @@
 
 #include <string.h>
 
+#include "core/adopt.h"
 #include "core/error.h"
 
-enum { MOST_CELLS = 1 << 20, MOST_PANELS = 256, MOST_SERIES = 64, MOST_POINTS = 1 << 20 };
+enum { MOST_CELLS = 1 << 20, MOST_POINTS = 1 << 20 };
 
 static locus_status check_heatmap(const locus_panel *panel, size_t i, locus_error *error)
 {
@@ -22,9 +23,9 @@ static locus_status check_heatmap(const locus_panel *panel, size_t i, locus_erro
 static locus_status check_series(const locus_panel *panel, size_t i, locus_error *error)
 {
     size_t points = 0;
-    if (panel->series == NULL || panel->series_count == 0 || panel->series_count > MOST_SERIES)
+    if (panel->series == NULL || panel->series_count == 0 || panel->series_count > PLOT_MOST_SERIES)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "panel %zu: found %zu series, expected 1..%d",
-                          i, panel->series_count, MOST_SERIES);
+                          i, panel->series_count, PLOT_MOST_SERIES);
     for (size_t s = 0; s < panel->series_count; s++) {
         const locus_series *series = &panel->series[s];
         if (series->count > MOST_POINTS || (series->count > 0 && series->y == NULL))
@@ -42,8 +43,9 @@ static locus_status check_series(const locus_panel *panel, size_t i, locus_error
 locus_status plot_check(const locus_figure *figure, locus_error *error)
 {
     if (figure == NULL || figure->panels == NULL || figure->panel_count == 0 ||
-        figure->panel_count > MOST_PANELS)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "figure: expected 1..%d panels", MOST_PANELS);
+        figure->panel_count > PLOT_MOST_PANELS)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "figure: expected 1..%d panels",
+                          PLOT_MOST_PANELS);
     for (size_t i = 0; i < figure->panel_count; i++) {
         const locus_panel *panel = &figure->panels[i];
         if (panel->kind > LOCUS_PANEL_STACK)
@@ -67,20 +69,32 @@ static locus_status write_format(plot_text *text, const locus_figure *figure, lo
                       (int)format);
 }
 
-locus_status locus_figure_render(const locus_figure *figure, locus_format format,
-                                 const locus_render *render, locus_text *out, locus_error *error)
+/* The figure is of this version. */
+static locus_status render_figure(const locus_figure *figure, locus_format format,
+                                  const locus_render *render, locus_text *out, locus_error *error)
 {
-    static const locus_render usual;
-    if (out == NULL) return locus_fail(error, LOCUS_ERR_ARGUMENT, "render: out is NULL");
     LOCUS_TRY(plot_check(figure, error));
     plot_text text = {.to = out};
     const size_t before = out->length;
-    locus_status status =
-        write_format(&text, figure, format, render != NULL ? render : &usual, error);
+    locus_status status = write_format(&text, figure, format, render, error);
     if (status == LOCUS_OK && text.failed)
         status = locus_fail(error, LOCUS_ERR_MEMORY, "render: out of memory");
     if (status == LOCUS_OK || out->data == NULL) return status;
     out->length = before;
     out->data[before] = '\0';
+    return status;
+}
+
+locus_status locus_figure_render(const locus_figure *figure, locus_format format,
+                                 const locus_render *render, locus_text *out, locus_error *error)
+{
+    locus_render own = {.size = sizeof own};
+    plot_adopted adopted;
+    if (out == NULL) return locus_fail(error, LOCUS_ERR_ARGUMENT, "render: out is NULL");
+    if (render == NULL) render = &own;
+    LOCUS_ADOPT(render, own, "render", error);
+    LOCUS_TRY(plot_adopt(&figure, &adopted, out->allocator, error));
+    const locus_status status = render_figure(figure, format, render, out, error);
+    plot_adopted_free(&adopted);
     return status;
 }

@@ -226,6 +226,12 @@ locus_status plot_svg(plot_text *text, const locus_figure *figure, const locus_r
     if (!is_name(s.prefix))
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "prefix: expected a letter, then letters, digits, '-' and '_'");
-    const locus_canvas canvas = {&s, begin, boxes, line, label, end};
+    const locus_canvas canvas = {.size = sizeof canvas,
+                                 .context = &s,
+                                 .begin = begin,
+                                 .boxes = boxes,
+                                 .line = line,
+                                 .label = label,
+                                 .end = end};
     return locus_figure_draw(figure, render, &canvas, text->to->allocator, error);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <locus/runtime.h>
 
+#include "core/adopt.h"
 #include "core/error.h"
 #include "core/tensor.h"
 #include "ref/explainer.h"
@@ -24,6 +25,7 @@ static int has_part(const locus_explainer *e, enum ref_part part)
     case REF_BIAS:
         return scheme->bias != NULL && (scheme->bias_row == NULL || locus_present(&in->bias));
     case REF_RESET: return locus_present(&in->cls);
+    case REF_SOFTCAP: return e->call.softcap > 0.0;
     case REF_DENSE: return locus_present(&in->bias_dense);
     case REF_PARTS: break;
     }
@@ -44,6 +46,7 @@ static locus_explainer_term describe_part(const locus_explainer *e, enum ref_par
                                    "c pq_m . pk_n"},
         [REF_BIAS] = {LOCUS_TERM_BIAS, "bias", "b_h[m - n]"},
         [REF_RESET] = {LOCUS_TERM_POSITION_POSITION, "cls", "cls_h, where m = 0 or n = 0"},
+        [REF_SOFTCAP] = {0, "softcap", "C tanh(s / C) - s"},
         [REF_DENSE] = {0, "bias_dense", "bias_dense[m, n]"},
     };
     static const locus_explainer_term split[REF_PARTS] = {
@@ -54,7 +57,9 @@ static locus_explainer_term describe_part(const locus_explainer *e, enum ref_par
     };
     static const locus_explainer_term turned = {LOCUS_TERM_ROTATION, "rotation",
                                                 "c q_m . k_n, both turned"};
+    static const locus_explainer_term by_pair = {LOCUS_TERM_BIAS, "bias", "b_h(m, n)"};
     if (part == REF_CONTENT && e->call.pairs > 0) return turned;
+    if (part == REF_BIAS && e->call.scheme->bias_by_pair) return by_pair;
     return e->at.split && split[part].name != NULL ? split[part] : plain[part];
 }
 
@@ -70,15 +75,22 @@ static void list_terms(locus_explainer *e)
 /* ---- making one ---- */
 
 /* Rows of [.., heads, rows, D] one after another, turned to their positions. */
-static double *turn_all(locus_explainer *e, const locus_tensor *from, int64_t first)
+static double *turn_all(locus_explainer *e, const locus_tensor *from, int is_key)
 {
     const int64_t D = e->call.D, heads = from->shape[1], rows = from->shape[2];
     double *turned = locus_ref_take(&e->memory, from->shape[0] * heads, rows * D, sizeof(double));
-    for (int64_t row = 0; turned != NULL && row < from->shape[0] * heads * rows; row++) {
-        const int64_t b = row / (heads * rows), h = row / rows % heads, i = row % rows;
-        const double *plain = locus_ref_at(from, b, h, i);
-        for (int64_t d = 0; d < D; d++) turned[row * D + d] = plain[d];
-        locus_ref_turn(&e->call, turned + row * D, first + i, 1);
+    for (int64_t s = 0; turned != NULL && s < locus_sequence_count(&e->call); s++) {
+        const locus_sequence seq = locus_call_sequence(&e->call, s);
+        const int64_t first = is_key ? seq.first_key : seq.first_query;
+        const int64_t count = is_key ? seq.keys : seq.queries,
+                      origin = is_key ? 0 : seq.query_offset;
+        for (int64_t x = 0; x < from->shape[0] * heads * count; x++) {
+            const int64_t b = x / (heads * count), h = x / count % heads, i = first + x % count;
+            const double *plain = locus_ref_at(from, b, h, i);
+            double *row = turned + ((b * heads + h) * rows + i) * D;
+            for (int64_t d = 0; d < D; d++) row[d] = plain[d];
+            locus_ref_turn(&e->call, row, is_key, b, i, origin + i - first, 1);
+        }
     }
     return turned;
 }
@@ -89,7 +101,8 @@ static void prepare(locus_explainer *e, const locus_tensors *in)
     e->in = wide;
     if (e->call.level == LOCUS_LAYER && !e->memory.failed) {
         const locus_call outer = e->call;
-        ref_layer l = {.call = &outer, .in = &wide, .memory = &e->memory};
+        ref_layer l = {
+            .call = &outer, .in = &wide, .memory = &e->memory, .inner = {.size = sizeof l.inner}};
         locus_ref_project(&l);
         if (!e->memory.failed) locus_ref_split_input(&l);
         locus_call_inner(&e->call, &outer);
@@ -98,8 +111,8 @@ static void prepare(locus_explainer *e, const locus_tensors *in)
     if (e->memory.failed) return;
     e->at = locus_ref_begin(&e->call, &e->in, NULL, &e->memory);
     e->at.split = e->call.scheme->embed != NULL && locus_present(&e->in.pos_q);
-    e->q = turn_all(e, &e->in.q, e->call.query_offset);
-    e->k = turn_all(e, &e->in.k, 0);
+    e->q = turn_all(e, &e->in.q, 0);
+    e->k = turn_all(e, &e->in.k, 1);
     list_terms(e);
 }
 
@@ -117,11 +130,15 @@ locus_status locus_explainer_new(locus_explainer **explainer, uint32_t level,
                           "explainer: found level %u, expected LOCUS_ATTEND or LOCUS_LAYER",
                           (unsigned)level);
     locus_call call;
-    LOCUS_TRY(locus_call_resolve(&call, level, config, in, error));
+    locus_config own;
+    locus_tensors copy;
+    LOCUS_TRY(locus_adopt_config(&own, config, error));
+    LOCUS_TRY(locus_adopt_tensors(&in, &copy, "tensors", error));
+    LOCUS_TRY(locus_call_resolve(&call, level, &own, in, error));
     LOCUS_TRY(locus_ref_check_inputs(in, error));
     if (call.threads == 0) call.threads = locus_default_threads();
 
-    ref_memory memory = {.allocator = config->allocator};
+    ref_memory memory = {.allocator = own.allocator};
     locus_explainer *e = locus_ref_take(&memory, 1, 1, sizeof *e);
     if (e != NULL) {
         e->memory = memory;
@@ -153,11 +170,12 @@ void locus_explainer_describe(const locus_explainer *explainer, locus_explainer_
         .queries = call->Tq,
         .keys = call->Tk,
         .head_dim = call->D,
-        .query_offset = call->query_offset,
+        .query_offset = call->sequences > 0 ? 0 : call->query_offset,
         .scale = call->scale,
         .terms = explainer->count,
+        .sequences = call->sequences,
     };
-    *info = full;
+    locus_hand_back(info, &full, sizeof full);
 }
 
 const locus_explainer_term *locus_explainer_term_at(const locus_explainer *explainer, size_t index)

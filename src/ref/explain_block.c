@@ -2,6 +2,7 @@
 #include <inttypes.h>
 #include <math.h>
 
+#include "core/adopt.h"
 #include "core/error.h"
 #include "core/parallel.h"
 #include "ref/explainer.h"
@@ -16,6 +17,19 @@ typedef struct explain_job {
     double *lse;                      /* or this one: the whole rows */
 } explain_job;
 
+int64_t locus_ref_sequence_of(const locus_call *call, int64_t i)
+{
+    int64_t low = 0, high = locus_sequence_count(call);
+    while (high - low > 1) { /* the last sequence that begins at or before row i and is not empty */
+        const int64_t middle = low + (high - low) / 2;
+        if (locus_call_sequence(call, middle).first_query <= i)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static ref_attention row_at(const explain_job *job, int64_t row)
 {
     const locus_explainer *e = job->explainer;
@@ -26,6 +40,8 @@ static ref_attention row_at(const explain_job *job, int64_t row)
     at.b = block->batch;
     at.h = block->head;
     at.i = block->query + row;
+    at.s = locus_ref_sequence_of(call, at.i);
+    at.sequence = locus_call_sequence(call, at.s);
     at.q = e->q + ((at.b * call->H + at.h) * call->Tq + at.i) * call->D;
     at.k = e->k + (at.b * call->Hk + kv_head) * call->Tk * call->D;
     return at;
@@ -69,9 +85,10 @@ static double lse_of(const running_sum *run)
 }
 
 /* Scores of a row into weights, in place. */
-static void weigh_row(double *row, int64_t keys, const double *given)
+static void weigh_row(const ref_attention *at, double *row, int64_t keys, const double *given)
 {
     running_sum run = {-INFINITY, 0.0};
+    add_score(&run, locus_ref_sink(at));
     for (int64_t column = 0; given == NULL && column < keys; column++) add_score(&run, row[column]);
     const double lse = given != NULL ? *given : lse_of(&run);
     for (int64_t column = 0; column < keys; column++)
@@ -88,7 +105,7 @@ static void explain_row(void *context, size_t index, uint32_t worker)
     for (int64_t column = 0; column < keys; column++)
         explain_pair(job, &at, (int64_t)index, column);
     if (to->weight != NULL)
-        weigh_row(to->weight + (int64_t)index * keys, keys,
+        weigh_row(&at, to->weight + (int64_t)index * keys, keys,
                   to->lse != NULL ? to->lse + index : NULL);
 }
 
@@ -99,6 +116,7 @@ static void sum_row(void *context, size_t index, uint32_t worker)
     running_sum run = {-INFINITY, 0.0};
     double parts[REF_PARTS];
     (void)worker;
+    add_score(&run, locus_ref_sink(&at));
     for (int64_t n = 0; n < at.call->Tk; n++)
         if (locus_ref_visible(&at, n)) add_score(&run, locus_ref_parts(&at, n, parts));
     job->lse[index] = lse_of(&run);
@@ -118,9 +136,8 @@ static locus_status check_range(const char *what, int64_t first, int64_t count, 
 static locus_status check_block(const locus_explainer *e, const locus_explain_block *block,
                                 locus_error *error)
 {
-    if (e == NULL || block == NULL || block->size != sizeof *block)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT,
-                          "explain: explainer or block are NULL, or block.size is not set");
+    if (e == NULL || block == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "explain: explainer or block are NULL");
     LOCUS_TRY(check_range("batch", block->batch, 1, e->call.B, error));
     LOCUS_TRY(check_range("head", block->head, 1, e->call.H, error));
     return check_range("queries", block->query, block->queries, e->call.Tq, error);
@@ -129,11 +146,14 @@ static locus_status check_block(const locus_explainer *e, const locus_explain_bl
 locus_status locus_explain(const locus_explainer *explainer, const locus_explain_block *block,
                            const locus_explained *explained, locus_error *error)
 {
+    locus_explain_block own_block = {.size = 0};
+    locus_explained own_explained = {.size = 0};
+    if (block == NULL || explained == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "explain: block or explained are NULL");
+    LOCUS_ADOPT(block, own_block, "block", error);
+    LOCUS_ADOPT(explained, own_explained, "explained", error);
     LOCUS_TRY(check_block(explainer, block, error));
     LOCUS_TRY(check_range("keys", block->key, block->keys, explainer->call.Tk, error));
-    if (explained == NULL || explained->size != sizeof *explained)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT,
-                          "explain: explained is NULL, or explained.size is not set");
     if (explained->weight != NULL && explained->lse == NULL && block->keys != explainer->call.Tk)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "explain: weights of %" PRId64 " of %" PRId64
@@ -147,6 +167,9 @@ locus_status locus_explain(const locus_explainer *explainer, const locus_explain
 locus_status locus_explain_lse(const locus_explainer *explainer, const locus_explain_block *block,
                                double *lse, locus_error *error)
 {
+    locus_explain_block own_block = {.size = 0};
+    if (block == NULL) return locus_fail(error, LOCUS_ERR_ARGUMENT, "explain: block is NULL");
+    LOCUS_ADOPT(block, own_block, "block", error);
     LOCUS_TRY(check_block(explainer, block, error));
     if (lse == NULL) return locus_fail(error, LOCUS_ERR_ARGUMENT, "explain: found no room for lse");
     explain_job job = {.explainer = explainer, .block = block, .lse = lse};

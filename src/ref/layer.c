@@ -42,7 +42,7 @@ static void take_inner_gradients(ref_layer *l)
 {
     const locus_call *call = l->call;
     const locus_projection *p = call->scheme->projections;
-    locus_ref_lend(&l->dinner, l->grad);
+    locus_lend_tensors(call->scheme, &l->dinner, l->grad);
     l->dinner.q = locus_ref_take_heads(l, call->T);
     l->dinner.k = locus_ref_take_heads(l, call->M + call->T);
     l->dinner.v = locus_ref_take_heads(l, call->M + call->T);
@@ -133,27 +133,32 @@ static locus_tensor heads_of(const locus_call *call, double *data)
 }
 
 locus_status locus_ref_layer(const locus_call *call, const locus_tensors *in,
-                             const locus_results *results, const locus_tensor *dout,
+                             const locus_results *results, const locus_results *dresults,
                              const locus_tensors *grad, ref_memory *memory)
 {
     const int64_t HD = call->H * call->D;
-    ref_layer l = {.call = call, .in = in, .grad = grad, .memory = memory};
+    ref_layer l = {.call = call,
+                   .in = in,
+                   .grad = grad,
+                   .memory = memory,
+                   .inner = {.size = sizeof l.inner},
+                   .dinner = {.size = sizeof l.dinner}};
     locus_call inner;
     locus_call_inner(&inner, call);
     locus_ref_project(&l);
     l.mixed = locus_ref_take(memory, call->B * call->T, HD, sizeof(double));
     double *row = locus_ref_take(memory, call->E > HD ? call->E : HD, 1, sizeof(double));
-    if (dout != NULL) take_inner_gradients(&l);
+    if (dresults != NULL) take_inner_gradients(&l);
     if (memory->failed) return LOCUS_ERR_MEMORY;
 
     const locus_results mixed = {.out = heads_of(call, l.mixed), .lse = results->lse};
-    const locus_tensor dmixed = heads_of(call, l.dmixed);
     locus_status status = locus_ref_attend(&inner, &l.inner, &mixed, NULL, NULL, memory);
     if (status != LOCUS_OK) return status;
     project_output(&l, &results->out, row);
-    if (dout == NULL) return LOCUS_OK;
+    if (dresults == NULL) return LOCUS_OK;
 
-    project_output_grad(&l, dout);
+    project_output_grad(&l, &dresults->out);
+    const locus_results dmixed = {.out = heads_of(call, l.dmixed), .lse = dresults->lse};
     status = locus_ref_attend(&inner, &l.inner, &mixed, &dmixed, &l.dinner, memory);
     if (status != LOCUS_OK) return status;
     project_tables_grad(&l);

@@ -48,9 +48,6 @@ void locus_ref_projection(const ref_layer *l, const locus_projection *projection
                           const locus_tensors *from, const locus_tensor **weight,
                           const locus_tensor **bias);
 
-/* Copy the views of the tensors that a layer hands to attention as they are. */
-void locus_ref_lend(locus_tensors *inner, const locus_tensors *outer);
-
 locus_tensor *locus_ref_slot(locus_tensors *tensors, size_t offset);
 
 #endif

@@ -41,7 +41,8 @@ double *locus_ref_at(const locus_tensor *t, int64_t i, int64_t j, int64_t k)
 
 locus_tensor locus_ref_widen(ref_memory *memory, const locus_tensor *from)
 {
-    if (!locus_present(from) || from->dtype != LOCUS_F32) return *from;
+    if (!locus_present(from) || !locus_is_floating(from->dtype) || from->dtype == LOCUS_F64)
+        return *from;
     const int64_t extent[4] = {
         from->shape[0],
         from->rank > 1 ? from->shape[1] : 1,

@@ -54,8 +54,16 @@ static locus_status check_output(const locus_tensor *t, const char *name, uint32
     return LOCUS_OK;
 }
 
+static locus_status check_gradient(const locus_tensor *t, const char *name, uint32_t rank,
+                                   const int64_t *shape, locus_error *error)
+{
+    if (!locus_is_floating(t->dtype))
+        return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s: expected a floating type", name);
+    return check_view(t, name, rank, shape, error);
+}
+
 static locus_status check_results(const locus_call *call, const locus_tensors *in,
-                                  const locus_results *results, const locus_tensor *dout,
+                                  const locus_results *results, const locus_results *dresults,
                                   locus_error *error)
 {
     const int64_t attend[] = {call->B, call->H, call->Tq, call->Dv};
@@ -67,14 +75,14 @@ static locus_status check_results(const locus_call *call, const locus_tensors *i
     LOCUS_TRY(check_output(&results->lse, "lse", 3, attend, in, error));
     if (locus_tensors_overlap(&results->out, &results->lse))
         return locus_fail(error, LOCUS_ERR_OVERLAP, "tensor out overlaps lse");
-    if (dout == NULL) return LOCUS_OK;
-    if (dout->dtype == LOCUS_U8)
-        return locus_fail(error, LOCUS_ERR_TENSOR, "tensor dout: expected F32 or F64");
-    return check_view(dout, "dout", rank, shape, error);
+    if (dresults == NULL) return LOCUS_OK;
+    LOCUS_TRY(check_gradient(&dresults->out, "dout", rank, shape, error));
+    return locus_present(&dresults->lse) ? check_gradient(&dresults->lse, "dlse", 3, attend, error)
+                                         : LOCUS_OK;
 }
 
-static locus_status check_gradients(const locus_tensors *in, const locus_tensors *grad,
-                                    locus_error *error)
+static locus_status check_gradients(const locus_call *call, const locus_tensors *in,
+                                    const locus_tensors *grad, locus_error *error)
 {
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(in, i);
@@ -83,9 +91,10 @@ static locus_status check_gradients(const locus_tensors *in, const locus_tensors
         if (!locus_present(d)) continue;
         snprintf(name, sizeof name, "grad.%s", locus_tensor_name(i));
         LOCUS_TRY(check_output(d, name, t->rank, t->shape, in, error));
-        if (t->dtype == LOCUS_U8 || !is_dense(d))
+        if (!is_dense(d) || !locus_has_gradient(call->scheme, i))
             return locus_fail(error, LOCUS_ERR_TENSOR,
-                              "tensor %s: expected the dense gradient of a floating tensor", name);
+                              "tensor %s: expected the dense gradient of a tensor that has one",
+                              name);
     }
     return LOCUS_OK;
 }
@@ -105,7 +114,7 @@ locus_status locus_ref_check_inputs(const locus_tensors *in, locus_error *error)
 
 locus_tensors locus_ref_widen_all(ref_memory *memory, const locus_tensors *in)
 {
-    locus_tensors wide;
+    locus_tensors wide = {.size = sizeof wide};
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(in, i);
         *locus_tensor_at(&wide, i) = t == &in->bias_dense ? *t : locus_ref_widen(memory, t);
@@ -123,38 +132,57 @@ static void clear_gradients(const locus_tensors *grad)
 }
 
 static locus_status run(const locus_call *call, const locus_tensors *in,
-                        const locus_results *results, const locus_tensor *dout,
+                        const locus_results *results, const locus_results *dresults,
                         const locus_tensors *grad, ref_memory *memory)
 {
-    static const locus_tensor absent = {.rank = 0};
     const locus_tensors wide = locus_ref_widen_all(memory, in);
-    const locus_tensor wide_dout = locus_ref_widen(memory, dout != NULL ? dout : &absent);
-    const locus_tensor *d = dout != NULL ? &wide_dout : NULL;
+    locus_results gradients = {.size = sizeof gradients};
+    if (dresults != NULL) {
+        gradients.out = locus_ref_widen(memory, &dresults->out);
+        gradients.lse = locus_ref_widen(memory, &dresults->lse);
+    }
+    const locus_results *d = dresults != NULL ? &gradients : NULL;
     if (memory->failed) return LOCUS_ERR_MEMORY;
     if (grad != NULL) clear_gradients(grad);
     return call->level == LOCUS_LAYER ? locus_ref_layer(call, &wide, results, d, grad, memory)
                                       : locus_ref_attend(call, &wide, results, d, grad, memory);
 }
 
+/* The structs of a caller, whatever their sizes. */
+typedef struct adopted {
+    locus_config config;
+    locus_tensors in, grad;
+    locus_results results, dresults;
+} adopted;
+
 locus_status locus_oracle(uint32_t level, const locus_config *config, const locus_tensors *in,
-                          const locus_results *results, const locus_tensor *dout,
+                          const locus_results *results, const locus_results *dresults,
                           const locus_tensors *grad, locus_error *error)
 {
-    if (config == NULL || in == NULL || results == NULL || (dout == NULL) != (grad == NULL))
-        return locus_fail(error, LOCUS_ERR_ARGUMENT,
-                          "oracle: config, tensors or results are NULL, or one of dout and grad");
+    if (config == NULL || in == NULL || results == NULL || (dresults == NULL) != (grad == NULL))
+        return locus_fail(
+            error, LOCUS_ERR_ARGUMENT,
+            "oracle: config, tensors or results are NULL, or one of dresults and grad");
     if (level != LOCUS_ATTEND && level != LOCUS_LAYER)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "oracle: found level %u, expected LOCUS_ATTEND or LOCUS_LAYER",
                           (unsigned)level);
     locus_call call;
-    LOCUS_TRY(locus_call_resolve(&call, level, config, in, error));
+    adopted own;
+    LOCUS_TRY(locus_adopt_config(&own.config, config, error));
+    LOCUS_TRY(locus_adopt_tensors(&in, &own.in, "tensors", error));
+    LOCUS_TRY(locus_adopt_results(&results, &own.results, "results", error));
+    if (grad != NULL) {
+        LOCUS_TRY(locus_adopt_results(&dresults, &own.dresults, "dresults", error));
+        LOCUS_TRY(locus_adopt_tensors(&grad, &own.grad, "grad", error));
+    }
+    LOCUS_TRY(locus_call_resolve(&call, level, &own.config, in, error));
     LOCUS_TRY(locus_ref_check_inputs(in, error));
-    LOCUS_TRY(check_results(&call, in, results, dout, error));
-    if (grad != NULL) LOCUS_TRY(check_gradients(in, grad, error));
+    LOCUS_TRY(check_results(&call, in, results, dresults, error));
+    if (grad != NULL) LOCUS_TRY(check_gradients(&call, in, grad, error));
 
-    ref_memory memory = {.allocator = config->allocator};
-    const locus_status status = run(&call, in, results, dout, grad, &memory);
+    ref_memory memory = {.allocator = own.config.allocator};
+    const locus_status status = run(&call, in, results, dresults, grad, &memory);
     locus_ref_release(&memory);
     if (status == LOCUS_ERR_MEMORY)
         return locus_fail(error, status, "oracle: the allocator returned no memory");

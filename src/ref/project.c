@@ -20,7 +20,7 @@ void locus_ref_linear(double *y, const double *x, const locus_tensor *w, const l
 
 static int declares(const locus_call *call, const char *option)
 {
-    for (const locus_option_info *o = call->scheme->info.options; o->name != NULL; o++)
+    for (const locus_option_info *o = call->scheme->options; o->name != NULL; o++)
         if (strcmp(o->name, option) == 0) return 1;
     return 0;
 }
@@ -150,7 +150,7 @@ void locus_ref_projection(const ref_layer *l, const locus_projection *projection
 
 locus_tensor *locus_ref_slot(locus_tensors *tensors, size_t offset)
 {
-    return locus_tensor_at(tensors, offset / sizeof(locus_tensor));
+    return (locus_tensor *)(void *)((char *)tensors + offset);
 }
 
 static void project_tables(ref_layer *l)
@@ -169,26 +169,9 @@ static void project_tables(ref_layer *l)
     }
 }
 
-void locus_ref_lend(locus_tensors *inner, const locus_tensors *outer)
-{
-    static const size_t lent[] = {
-        offsetof(locus_tensors, rel_k),    offsetof(locus_tensors, rel_q),
-        offsetof(locus_tensors, rel_v),    offsetof(locus_tensors, u),
-        offsetof(locus_tensors, w),        offsetof(locus_tensors, bias),
-        offsetof(locus_tensors, cls),      offsetof(locus_tensors, slopes),
-        offsetof(locus_tensors, a),        offsetof(locus_tensors, p),
-        offsetof(locus_tensors, mask),     offsetof(locus_tensors, bias_dense),
-        offsetof(locus_tensors, key_mask),
-    };
-    for (size_t x = 0; x < sizeof lent / sizeof *lent; x++) {
-        const locus_tensor *tensor = locus_tensor_slot(outer, lent[x]);
-        if (tensor != NULL) *locus_ref_slot(inner, lent[x]) = *tensor;
-    }
-}
-
 void locus_ref_project(ref_layer *l)
 {
-    locus_ref_lend(&l->inner, l->in);
+    locus_lend_tensors(l->call->scheme, &l->inner, l->in);
     gather_input(l);
     project_content(l);
     project_tables(l);

@@ -9,8 +9,10 @@
  *     score.c   one score and its gradient: every place where a position can enter
  *     explain.c the same scores part by part, for whoever asks
  *
- * m and n are positions: row i of q has position m = query_offset + i, row n of k has
- * position n. delta = m - n. Every real number is a double. */
+ * m and n are positions. Row i of q has position m = query_offset + i - first_query, row n of k
+ * has position n - first_key, where a sequence of a ragged batch begins at rows first_query and
+ * first_key; both are 0 in a batch that is not ragged. delta is the difference of the positions.
+ * Every real number is a double. */
 
 #include <locus/attention.h>
 
@@ -62,6 +64,7 @@ enum ref_part {
     REF_POSITION_POSITION, /* c pos_q[m] . pos_k[n]                                    */
     REF_BIAS,              /* b_h(m - n)                                               */
     REF_RESET,             /* cls, which takes the place of the two parts before it    */
+    REF_SOFTCAP,           /* C tanh(s / C) - s, s being the sum of the parts before   */
     REF_DENSE,             /* bias_dense(m, n)                                         */
     REF_PARTS
 };
@@ -77,14 +80,16 @@ typedef struct ref_attention {
 
     /* By distance, index delta - call->least: what the hooks say, asked once each. */
     int64_t distances;
-    int64_t *row;  /* [distances]     row of the relative tables                         */
-    double *bias;  /* [H][distances]  b_h(delta)                                         */
-    double *gain;  /* [distances][D]  exp(delta log_gain) of each column; NULL: all 1    */
-    double *dbias; /* [H][distances]  its gradient, for the bias_grad hook               */
-    uint8_t *used; /* [H][distances]  1: some pair added to dbias                        */
+    int64_t *row;     /* [distances]     row of the relative tables                      */
+    double *bias;     /* [H][distances]  b_h(delta); NULL: none, or by pair              */
+    double *log_gain; /* [D]  log of the growth of a column per position; NULL: all 0    */
+    double *dbias;    /* [H][distances]  gradient of bias, for the bias_grad hook        */
+    uint8_t *used;    /* [H][distances]  1: some pair added to dbias                     */
 
-    /* The batch entry and head at work, and their keys: turned, gradient not turned back. */
-    int64_t b, h;
+    /* The batch entry, head and sequence at work, and the keys: turned, gradient not turned
+     * back. */
+    int64_t b, h, s;
+    locus_sequence sequence;
     double *k, *dk; /* [Tk][D] */
 
     /* The query row at work. */
@@ -97,9 +102,9 @@ typedef struct ref_attention {
     uint8_t *visible; /* [Tk]  0: the pair is skipped, whatever it holds    */
 } ref_attention;
 
-/* Results of the call, and with dout and grad its gradients (added to what is there). */
+/* Results of the call, and with dresults and grad its gradients (added to what is there). */
 locus_status locus_ref_attend(const locus_call *call, const locus_tensors *in,
-                              const locus_results *results, const locus_tensor *dout,
+                              const locus_results *results, const locus_results *dresults,
                               const locus_tensors *grad, ref_memory *memory);
 
 /* A call about to work: tables by offset, and by distance what the hooks say. Rows of the
@@ -107,17 +112,35 @@ locus_status locus_ref_attend(const locus_call *call, const locus_tensors *in,
 ref_attention locus_ref_begin(const locus_call *call, const locus_tensors *in,
                               const locus_tensors *grad, ref_memory *memory);
 
-/* Turn a row of width D at position p; direction -1 turns it back. */
-void locus_ref_turn(const locus_call *call, double *row, int64_t p, int direction);
+/* Turn row `number` of q (is_key: of k), whose position is `position` unless the call gives
+ * positions of its own; direction -1 turns it back. */
+void locus_ref_turn(const locus_call *call, double *row, int is_key, int64_t batch, int64_t number,
+                    int64_t position, int direction);
+
+/* The position of query row i, and of key row n, in the sequence at work. */
+static inline int64_t locus_ref_query_position(const ref_attention *at)
+{
+    return at->sequence.query_offset + at->i - at->sequence.first_query;
+}
+static inline int64_t locus_ref_key_position(const ref_attention *at, int64_t n)
+{
+    return n - at->sequence.first_key;
+}
 
 /* 1 when the query row at work sees key n. */
 int locus_ref_visible(const ref_attention *at, int64_t n);
 
-/* Fill in every part of s(m, n); their sum, the score. */
+/* The sink of the head at work; -inf where the call has none. */
+double locus_ref_sink(const ref_attention *at);
+
+/* Fill in every part of s(m, n), n a row of k; their sum, the score. */
 double locus_ref_parts(const ref_attention *at, int64_t n, double parts[REF_PARTS]);
 
 /* parameter += ds * d s(m, n) / d parameter. */
 void locus_ref_score_grad(const ref_attention *at, int64_t n, double ds);
+
+/* The sequence that query row i belongs to. */
+int64_t locus_ref_sequence_of(const locus_call *call, int64_t i);
 
 /* Row of the table at `offset` that serves distance delta in the head at work, from `in`
  * or from `grad`; NULL where that tensor is absent. */
@@ -127,7 +150,7 @@ double *locus_ref_table_row(const ref_attention *at, const locus_tensors *from, 
 /* ---- layer ---- */
 
 locus_status locus_ref_layer(const locus_call *call, const locus_tensors *in,
-                             const locus_results *results, const locus_tensor *dout,
+                             const locus_results *results, const locus_results *dresults,
                              const locus_tensors *grad, ref_memory *memory);
 
 #endif

@@ -8,22 +8,27 @@
 /* With c the scale, r the row that serves distance m - n, and every term present only
  * where the scheme has it:
  *
- *     s(m, n) = c (q_m + u) . k_n  +  c (q_m + w) . RK[r]  +  c RQ[r] . k_n
- *               + position(m, n)  +  bias_dense(m, n)
+ *     s(m, n) = cap(c (q_m + u) . k_n  +  c (q_m + w) . RK[r]  +  c RQ[r] . k_n
+ *                   + position(m, n))  +  bias_dense(m, n)
  *
- *     position(m, n) = cls[0]                            with cls, where m = 0
- *                      cls[1]                            with cls, else where n = 0
- *                      c pos_q[m] . pos_k[n] + b_h(m-n)  otherwise
+ *     position(m, n) = cls[0]                             with cls, where m = 0
+ *                      cls[1]                             with cls, else where n = 0
+ *                      c pos_q[m] . pos_k[n] + b_h(m, n)  otherwise
+ *     cap(x) = C tanh(x / C) with a softcap C, else x
  *
  * q and k come here turned. A rotation that decays (xPos) multiplies column d of the
- * content product by exp((m - n) log_gain_d): the factors exp(m log_gain) of q and
- * exp(-n log_gain) of k would overflow on their own. */
+ * content product by exp((m - n) log_gain_d), m and n being the positions that rotations
+ * see: the factors exp(m log_gain) of q and exp(-n log_gain) of k would overflow on their
+ * own. */
 
-void locus_ref_turn(const locus_call *call, double *row, int64_t p, int direction)
+void locus_ref_turn(const locus_call *call, double *row, int is_key, int64_t batch, int64_t number,
+                    int64_t position, int direction)
 {
     for (int64_t pair = 0; pair < call->pairs; pair++) {
         double frequency, log_gain;
         int64_t first, second;
+        const int64_t axis = pair / (call->pairs / call->options.axes);
+        const int64_t p = locus_call_position(call, is_key, batch, number, axis, position);
         call->scheme->turn(call, pair, &frequency, &log_gain);
         locus_pair_columns(call, pair, &first, &second);
         const double angle = (double)p * frequency;
@@ -52,20 +57,25 @@ static int64_t pair_offset(const ref_attention *at, const locus_tensor *t, int64
 
 static double pair_value(const ref_attention *at, const locus_tensor *t, int64_t n)
 {
-    const int64_t offset = pair_offset(at, t, n);
-    if (t->dtype == LOCUS_F32) return (double)((const float *)t->data)[offset];
-    if (t->dtype == LOCUS_F64) return ((const double *)t->data)[offset];
-    return (double)((const uint8_t *)t->data)[offset];
+    const int64_t b = t->shape[0] == 1 ? 0 : at->b, h = t->shape[1] == 1 ? 0 : at->h;
+    return locus_get(t, b, h, at->i, n);
 }
 
 int locus_ref_visible(const ref_attention *at, int64_t n)
 {
     const locus_tensors *in = at->in;
-    const int64_t m = at->call->query_offset + at->i;
-    if (!locus_in_window(at->call, m - n)) return 0;
+    const int64_t key = locus_ref_key_position(at, n);
+    if (key < 0 || key >= at->sequence.keys) return 0;
+    if (!locus_in_window(at->call, locus_ref_query_position(at) - key)) return 0;
     if (locus_present(&in->key_mask) && locus_get(&in->key_mask, at->b, n, 0, 0) == 0.0) return 0;
     if (locus_present(&in->mask) && pair_value(at, &in->mask, n) == 0.0) return 0;
     return !locus_present(&in->bias_dense) || pair_value(at, &in->bias_dense, n) != -INFINITY;
+}
+
+double locus_ref_sink(const ref_attention *at)
+{
+    const double *sink = locus_ref_at(&at->in->sink, 0, 0, 0);
+    return sink != NULL ? sink[at->h] : -INFINITY;
 }
 
 /* Which row of `cls` replaces the position part of (m, n); -1: none does. */
@@ -95,15 +105,26 @@ static void position_parts(const ref_attention *at, int64_t m, int64_t n, const 
         }
     }
     if (at->bias != NULL) parts[REF_BIAS] = at->bias[at->h * at->distances + (m - n - call->least)];
+    if (call->scheme->bias_by_pair) parts[REF_BIAS] = call->scheme->bias(call, in, at->h, m, n);
 }
 
-static double content_product(const ref_attention *at, int64_t delta, const double *k)
+/* How far apart the rotations of a pair are. */
+static double turned_distance(const ref_attention *at, int64_t n)
+{
+    const locus_call *call = at->call;
+    const int64_t m = locus_ref_query_position(at), key = locus_ref_key_position(at, n);
+    return (double)(locus_call_position(call, 0, at->b, at->i, 0, m) -
+                    locus_call_position(call, 1, at->b, n, 0, key));
+}
+
+static double content_product(const ref_attention *at, int64_t n)
 {
     const int64_t D = at->call->D;
-    if (at->gain == NULL) return locus_ref_dot(at->q, k, D);
-    const double *gain = at->gain + (delta - at->call->least) * D;
+    const double *k = at->k + n * D;
+    if (at->log_gain == NULL) return locus_ref_dot(at->q, k, D);
+    const double distance = turned_distance(at, n);
     double sum = 0.0;
-    for (int64_t d = 0; d < D; d++) sum += gain[d] * at->q[d] * k[d];
+    for (int64_t d = 0; d < D; d++) sum += exp(distance * at->log_gain[d]) * at->q[d] * k[d];
     return sum;
 }
 
@@ -136,43 +157,55 @@ static double score_with_u_w(const ref_attention *at, int64_t delta, const doubl
     return at->call->scale * sum;
 }
 
-double locus_ref_parts(const ref_attention *at, int64_t n, double parts[REF_PARTS])
+/* The parts that the softcap covers; their sum. */
+static double capped_parts(const ref_attention *at, int64_t n, double parts[REF_PARTS])
 {
     const locus_call *call = at->call;
-    const int64_t m = call->query_offset + at->i, D = call->D;
+    const int64_t m = locus_ref_query_position(at), key = locus_ref_key_position(at, n);
+    const int64_t D = call->D;
     const double *k = at->k + n * D, *u = locus_ref_at(&at->in->u, at->h, 0, 0);
     const int sums = u != NULL || locus_present(&at->in->w);
     for (int part = 0; part < REF_PARTS; part++) parts[part] = 0.0;
-    parts[REF_CONTENT] = call->scale * content_product(at, m - n, k);
+    parts[REF_CONTENT] = call->scale * content_product(at, n);
     if (u != NULL) parts[REF_U_CONTENT] = call->scale * locus_ref_dot(u, k, D);
-    table_parts(at, m - n, k, parts);
-    position_parts(at, m, n, k, parts);
+    table_parts(at, m - key, k, parts);
+    position_parts(at, m, key, k, parts);
+    double sum = sums ? score_with_u_w(at, m - key, k) : 0.0;
+    for (int part = sums ? REF_POSITION_CONTENT : 0; part < REF_SOFTCAP; part++) sum += parts[part];
+    return sum;
+}
+
+double locus_ref_parts(const ref_attention *at, int64_t n, double parts[REF_PARTS])
+{
+    const double sum = capped_parts(at, n, parts);
     if (locus_present(&at->in->bias_dense))
         parts[REF_DENSE] = pair_value(at, &at->in->bias_dense, n);
-    double score = sums ? score_with_u_w(at, m - n, k) : 0.0;
-    for (int part = sums ? REF_POSITION_CONTENT : 0; part < REF_PARTS; part++) score += parts[part];
-    return score;
+    const double cap = at->call->softcap;
+    const double capped = cap > 0.0 ? cap * tanh(sum / cap) : sum;
+    parts[REF_SOFTCAP] = cap > 0.0 ? capped - sum : 0.0;
+    return capped + parts[REF_DENSE];
 }
 
 /* ---- gradient; g = c ds is what reaches every scaled product ---- */
 
 /* d/dq = d/du = gain k,  d/dk = gain (q + u) */
-static void content_grad(const ref_attention *at, int64_t delta, int64_t n, double g)
+static void content_grad(const ref_attention *at, int64_t n, double g)
 {
     const int64_t D = at->call->D;
     const double *k = at->k + n * D, *u = locus_ref_at(&at->in->u, at->h, 0, 0);
     double *dk = at->dk + n * D, *du = locus_ref_at(&at->grad->u, at->h, 0, 0);
-    if (at->gain == NULL) {
+    if (at->log_gain == NULL) {
         locus_ref_add(at->dq, g, k, D);
         locus_ref_add(du, g, k, D);
         locus_ref_add(dk, g, at->q, D);
         if (u != NULL) locus_ref_add(dk, g, u, D);
         return;
     }
-    const double *gain = at->gain + (delta - at->call->least) * D;
+    const double distance = turned_distance(at, n);
     for (int64_t d = 0; d < D; d++) {
-        at->dq[d] += g * gain[d] * k[d];
-        dk[d] += g * gain[d] * at->q[d];
+        const double gain = exp(distance * at->log_gain[d]);
+        at->dq[d] += g * gain * k[d];
+        dk[d] += g * gain * at->q[d];
     }
 }
 
@@ -214,6 +247,7 @@ static void position_grad(const ref_attention *at, int64_t m, int64_t n, double 
         locus_ref_add(locus_ref_at(&grad->pos_k, at->h, n, 0), g,
                       locus_ref_at(&in->pos_q, at->h, m, 0), call->D);
     }
+    if (call->scheme->bias_by_pair) call->scheme->bias_grad(call, in, at->h, m, n, 1, &ds, grad);
     if (at->dbias != NULL) {
         const int64_t place = at->h * at->distances + (m - n - call->least);
         at->dbias[place] += ds;
@@ -221,13 +255,23 @@ static void position_grad(const ref_attention *at, int64_t m, int64_t n, double 
     }
 }
 
+/* d cap(x) / dx = 1 - tanh(x / C)^2 */
+static double cap_slope(const ref_attention *at, int64_t n)
+{
+    const double cap = at->call->softcap;
+    double parts[REF_PARTS];
+    if (!(cap > 0.0)) return 1.0;
+    const double t = tanh(capped_parts(at, n, parts) / cap);
+    return 1.0 - t * t;
+}
+
 void locus_ref_score_grad(const ref_attention *at, int64_t n, double ds)
 {
-    const int64_t m = at->call->query_offset + at->i;
-    const double g = at->call->scale * ds;
-    content_grad(at, m - n, n, g);
-    tables_grad(at, m - n, n, g);
-    position_grad(at, m, n, ds);
+    const int64_t m = locus_ref_query_position(at), key = locus_ref_key_position(at, n);
+    const double inner = ds * cap_slope(at, n), g = at->call->scale * inner;
+    content_grad(at, n, g);
+    tables_grad(at, m - key, n, g);
+    position_grad(at, m, key, inner);
     if (locus_present(&at->grad->bias_dense))
         ((double *)at->grad->bias_dense.data)[pair_offset(at, &at->grad->bias_dense, n)] += ds;
 }

@@ -23,31 +23,33 @@ static double slope_of(const locus_call *call, const locus_tensors *in, int64_t 
                                       : locus_alibi_slope(head, call->H);
 }
 
-static double bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta)
+static double bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                   int64_t n)
 {
-    return -slope_of(call, in, head) * fabs((double)delta);
+    return -slope_of(call, in, head) * fabs((double)(m - n));
 }
 
-static void bias_run(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta,
-                     int64_t count, float *values)
+static void bias_run(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                     int64_t n, int64_t count, float *values)
 {
     const double slope = slope_of(call, in, head);
-    for (int64_t i = 0; i < count; i++) values[i] = (float)(-slope * fabs((double)(delta - i)));
+    for (int64_t i = 0; i < count; i++) values[i] = (float)(-slope * fabs((double)(m - n - i)));
 }
 
-static void bias_grad(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta,
-                      double ds, const locus_tensors *grad)
+static void bias_grad(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                      int64_t n, int64_t count, const double *ds, const locus_tensors *grad)
 {
     (void)call;
     (void)in;
-    if (locus_present(&grad->slopes))
-        ((double *)grad->slopes.data)[head] -= ds * fabs((double)delta);
+    if (!locus_present(&grad->slopes)) return;
+    for (int64_t i = 0; i < count; i++)
+        ((double *)grad->slopes.data)[head] -= ds[i] * fabs((double)(m - n - i));
 }
 
 static const locus_option_info options[] = {LOCUS_OPTION_END};
 static const locus_tensor_info tensors[] = {
     {
-        .name = "slopes",
+        LOCUS_BIAS_PARAMETER(slopes),
         .help = "one slope per head; absent: the published ones",
         .shape = "H",
         .levels = LOCUS_BOTH,
@@ -67,9 +69,9 @@ const locus_scheme locus_scheme_alibi = {
             .scale = "1/sqrt(D)",
             .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_BIAS,
             .traits = LOCUS_TRAIT_RELATIVE | LOCUS_TRAIT_SYMMETRIC | LOCUS_TRAIT_LEARNED,
-            .options = options,
-            .tensors = tensors,
         },
+    .options = options,
+    .tensors = tensors,
     .default_scale = locus_scale_plain,
     .bias = bias,
     .bias_run = bias_run,

@@ -138,38 +138,38 @@ static const locus_option_info options[] = {
 };
 static const locus_tensor_info tensors[] = {
     {
-        .name = "rel_k",
+        LOCUS_PARAMETER(rel_k),
         .help = "c2p: projected positions dotted with q",
         .shape = "H R D",
         .levels = LOCUS_ATTEND,
     },
     {
-        .name = "rel_q",
+        LOCUS_PARAMETER(rel_q),
         .help = "p2c: projected positions dotted with k",
         .shape = "H R D",
         .levels = LOCUS_ATTEND,
     },
     {
-        .name = "rel",
+        LOCUS_PARAMETER(rel),
         .help = "relative positions before their projections, R = 2 span",
         .shape = "R E",
         .levels = LOCUS_LAYER,
         .required = 1,
     },
     {
-        .name = "w_rk",
+        LOCUS_PARAMETER(w_rk),
         .help = "projects rel to rel_k; absent: w_k, b_k do",
         .shape = "HD E",
         .levels = LOCUS_LAYER,
     },
     {
-        .name = "w_rq",
+        LOCUS_PARAMETER(w_rq),
         .help = "projects rel to rel_q; absent: w_q, b_q do",
         .shape = "HD E",
         .levels = LOCUS_LAYER,
     },
-    {.name = "b_rk", .help = "bias of w_rk", .shape = "HD", .levels = LOCUS_LAYER},
-    {.name = "b_rq", .help = "bias of w_rq", .shape = "HD", .levels = LOCUS_LAYER},
+    {LOCUS_PARAMETER(b_rk), .help = "bias of w_rk", .shape = "HD", .levels = LOCUS_LAYER},
+    {LOCUS_PARAMETER(b_rq), .help = "bias of w_rq", .shape = "HD", .levels = LOCUS_LAYER},
     LOCUS_TENSOR_END,
 };
 static const locus_projection projections[] = {
@@ -205,9 +205,9 @@ const locus_scheme locus_scheme_deberta = {
             .scale = "1/sqrt(D (1 + tables))",
             .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_CONTENT_POSITION | LOCUS_TERM_POSITION_CONTENT,
             .traits = LOCUS_TRAIT_RELATIVE | LOCUS_TRAIT_LEARNED,
-            .options = options,
-            .tensors = tensors,
         },
+    .options = options,
+    .tensors = tensors,
     .check = check,
     .default_scale = default_scale,
     .row = row,

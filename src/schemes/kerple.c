@@ -9,10 +9,11 @@
  * Kernels that are conditionally positive definite for a, p > 0 (p <= 2 in the power
  * form); the caller keeps them there, as the authors' code does by clamping. */
 
-static double bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta)
+static double bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                   int64_t n)
 {
     const double a = locus_get(&in->a, head, 0, 0, 0), p = locus_get(&in->p, head, 0, 0, 0);
-    const double distance = fabs((double)delta);
+    const double distance = fabs((double)(m - n));
     if (call->options.form == LOCUS_FORM_LOG) return -p * log1p(a * distance);
     return distance == 0.0 ? -0.0 * a : -a * pow(distance, p);
 }
@@ -34,15 +35,16 @@ static double near_middle(const log_run *run, int64_t r)
 }
 
 /* Runs begin at multiples of RUN, so that a value depends on its distance alone. */
-static void bias_run(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta,
-                     int64_t count, float *values)
+static void bias_run(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                     int64_t n, int64_t count, float *values)
 {
+    const int64_t delta = m - n;
     const double a = locus_get(&in->a, head, 0, 0, 0), p = locus_get(&in->p, head, 0, 0, 0);
     log_run run = {.middle = -1};
     for (int64_t i = 0; i < count; i++) {
         const int64_t r = delta - i < 0 ? i - delta : delta - i;
         if (r < FAR || !(a > 0.0 && isfinite(a)) || call->options.form != LOCUS_FORM_LOG) {
-            values[i] = (float)bias(call, in, head, delta - i);
+            values[i] = (float)bias(call, in, head, delta - i, 0);
             continue;
         }
         const int64_t middle = r / RUN * RUN + RUN / 2;
@@ -56,17 +58,19 @@ static void bias_run(const locus_call *call, const locus_tensors *in, int64_t he
 
 /* log:   d/da = -p r / (1 + a r),  d/dp = -ln(1 + a r)
  * power: d/da = -r^p,              d/dp = -a r^p ln r, both 0 at r = 0 */
-static void bias_grad(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta,
-                      double ds, const locus_tensors *grad)
+static void bias_grad(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                      int64_t n, int64_t count, const double *ds, const locus_tensors *grad)
 {
     const double a = locus_get(&in->a, head, 0, 0, 0), p = locus_get(&in->p, head, 0, 0, 0);
-    const double r = fabs((double)delta);
-    if (r == 0.0) return;
     const int is_log = call->options.form == LOCUS_FORM_LOG;
-    const double da = is_log ? -p * r / (1.0 + a * r) : -pow(r, p);
-    const double dp = is_log ? -log1p(a * r) : -a * pow(r, p) * log(r);
-    if (locus_present(&grad->a)) ((double *)grad->a.data)[head] += ds * da;
-    if (locus_present(&grad->p)) ((double *)grad->p.data)[head] += ds * dp;
+    for (int64_t i = 0; i < count; i++) {
+        const double r = fabs((double)(m - n - i));
+        if (r == 0.0) continue;
+        const double da = is_log ? -p * r / (1.0 + a * r) : -pow(r, p);
+        const double dp = is_log ? -log1p(a * r) : -a * pow(r, p) * log(r);
+        if (locus_present(&grad->a)) ((double *)grad->a.data)[head] += ds[i] * da;
+        if (locus_present(&grad->p)) ((double *)grad->p.data)[head] += ds[i] * dp;
+    }
 }
 
 static const locus_choice forms[] = {
@@ -89,8 +93,10 @@ static const locus_option_info options[] = {
     LOCUS_OPTION_END,
 };
 static const locus_tensor_info tensors[] = {
-    {.name = "a", .help = "per head", .shape = "H", .levels = LOCUS_BOTH, .required = 1},
-    {.name = "p", .help = "per head", .shape = "H", .levels = LOCUS_BOTH, .required = 1},
+    {LOCUS_BIAS_PARAMETER(a), .help = "per head", .shape = "H", .levels = LOCUS_BOTH,
+     .required = 1},
+    {LOCUS_BIAS_PARAMETER(p), .help = "per head", .shape = "H", .levels = LOCUS_BOTH,
+     .required = 1},
     LOCUS_TENSOR_END,
 };
 
@@ -106,9 +112,9 @@ const locus_scheme locus_scheme_kerple = {
             .scale = "1/sqrt(D)",
             .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_BIAS,
             .traits = LOCUS_TRAIT_RELATIVE | LOCUS_TRAIT_SYMMETRIC | LOCUS_TRAIT_LEARNED,
-            .options = options,
-            .tensors = tensors,
         },
+    .options = options,
+    .tensors = tensors,
     .default_scale = locus_scale_plain,
     .bias = bias,
     .bias_run = bias_run,

@@ -12,7 +12,7 @@ static void embed(const locus_call *call, const locus_tensors *in, int64_t i, do
 static const locus_option_info options[] = {LOCUS_OPTION_END};
 static const locus_tensor_info tensors[] = {
     {
-        .name = "pos",
+        LOCUS_PARAMETER(pos),
         .help = "row i is added to row i of x",
         .shape = ">=T E",
         .levels = LOCUS_LAYER,
@@ -33,9 +33,9 @@ const locus_scheme locus_scheme_learned = {
             .scale = "1/sqrt(D)",
             .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_INPUT,
             .traits = LOCUS_TRAIT_LEARNED,
-            .options = options,
-            .tensors = tensors,
         },
+    .options = options,
+    .tensors = tensors,
     .default_scale = locus_scale_plain,
     .embed = embed,
     LOCUS_NO_TABLES,

@@ -18,9 +18,9 @@ const locus_scheme locus_scheme_none = {
             .scale = "1/sqrt(D)",
             .terms = LOCUS_TERM_CONTENT,
             .traits = LOCUS_TRAIT_RELATIVE | LOCUS_TRAIT_SYMMETRIC,
-            .options = options,
-            .tensors = tensors,
         },
+    .options = options,
+    .tensors = tensors,
     .default_scale = locus_scale_plain,
     LOCUS_NO_TABLES,
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <string.h>
 
+#include "core/adopt.h"
 #include "core/error.h"
 #include "core/nearest.h"
 #include "core/number.h"
@@ -17,15 +18,30 @@ static void store(locus_options *options, const locus_option_info *info, double 
     }
 }
 
-locus_status locus_options_init(locus_options *options, const char *scheme)
+static void store_unset(locus_options *options, const locus_option_info *info)
 {
-    const locus_scheme_info *info = locus_scheme_find(scheme);
-    memset(options, 0, sizeof *options);
-    options->size = sizeof *options;
-    if (info == NULL) return LOCUS_ERR_SCHEME;
-    for (const locus_option_info *o = info->options; o->name != NULL; o++)
-        store(options, o, o->preset);
-    return LOCUS_OK;
+    const int64_t whole = LOCUS_UNSET;
+    if (info->kind == LOCUS_OPTION_REAL)
+        store(options, info, LOCUS_UNSET_REAL);
+    else
+        memcpy((char *)options + info->offset, &whole, sizeof whole);
+}
+
+locus_status locus_options_init_sized(locus_options *options, size_t size, const char *scheme)
+{
+    const locus_scheme *found = locus_scheme_lookup(scheme);
+    locus_options fresh = {.size = sizeof fresh};
+    if (size < sizeof fresh.size || size > UINT32_MAX) return LOCUS_ERR_ARGUMENT;
+    for (const locus_option_info *o = found != NULL ? found->options : NULL;
+         o != NULL && o->name != NULL; o++) {
+        if (o->required)
+            store_unset(&fresh, o);
+        else
+            store(&fresh, o, o->preset);
+    }
+    options->size = (uint32_t)size;
+    locus_hand_back(options, &fresh, sizeof fresh);
+    return found != NULL ? LOCUS_OK : LOCUS_ERR_SCHEME;
 }
 
 /* Integers beyond 2^53 are far outside every range. */
@@ -61,7 +77,7 @@ static const char *choice_text(const locus_choice *choices, char *text, size_t c
     return text;
 }
 
-static const locus_option_info *find_option(const locus_scheme_info *scheme, uint32_t level,
+static const locus_option_info *find_option(const locus_scheme *scheme, uint32_t level,
                                             const char *name)
 {
     for (const locus_option_info *o = scheme->options; o->name != NULL; o++)
@@ -83,8 +99,8 @@ static locus_status refuse_value(const locus_option_info *info, const char *valu
                       info->minimum, info->maximum);
 }
 
-static locus_status unknown_option(const locus_scheme_info *scheme, uint32_t level,
-                                   const char *name, locus_error *error)
+static locus_status unknown_option(const locus_scheme *scheme, uint32_t level, const char *name,
+                                   locus_error *error)
 {
     const char *names[32];
     char suggestion[LOCUS_SUGGESTION];
@@ -92,16 +108,20 @@ static locus_status unknown_option(const locus_scheme_info *scheme, uint32_t lev
     for (const locus_option_info *o = scheme->options; o->name != NULL && count < 32; o++)
         if ((o->levels & level) != 0) names[count++] = o->name;
     return locus_fail(error, LOCUS_ERR_OPTION, "option \"%s\" is not known to scheme %s%s", name,
-                      scheme->name, locus_suggest(suggestion, name, names, count));
+                      scheme->info.name, locus_suggest(suggestion, name, names, count));
 }
 
 locus_status locus_options_set(locus_options *options, const char *scheme, uint32_t level,
                                const char *name, const char *value, locus_error *error)
 {
-    const locus_scheme_info *info = locus_scheme_find(scheme);
-    if (info == NULL) return locus_unknown_scheme(scheme, error);
-    const locus_option_info *option = find_option(info, level, name);
-    if (option == NULL) return unknown_option(info, level, name, error);
+    const locus_scheme *found = locus_scheme_lookup(scheme);
+    if (found == NULL) return locus_unknown_scheme(scheme, error);
+    const locus_option_info *option = find_option(found, level, name);
+    if (option == NULL) return unknown_option(found, level, name, error);
+    if (option->offset + sizeof(int64_t) > options->size)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "option %s: found options of size %u, expected room for it", name,
+                          (unsigned)options->size);
 
     double number = 0.0;
     const int parsed = option->kind == LOCUS_OPTION_INTEGER ? parse_integer(value, &number)

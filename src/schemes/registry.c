@@ -53,6 +53,58 @@ const locus_scheme_info *locus_scheme_find(const char *name)
     return scheme != NULL ? &scheme->info : NULL;
 }
 
+static const locus_scheme *scheme_of(const locus_scheme_info *info)
+{
+    return (const locus_scheme *)(const void *)info; /* its first member */
+}
+
+const locus_option_info *locus_scheme_option(const locus_scheme_info *scheme, size_t index)
+{
+    const locus_option_info *o = scheme_of(scheme)->options;
+    while (o->name != NULL && index-- > 0) o++;
+    return o->name != NULL ? o : NULL;
+}
+
+const locus_tensor_info *locus_scheme_tensor(const locus_scheme_info *scheme, size_t index)
+{
+    const locus_tensor_info *t = scheme_of(scheme)->tensors;
+    while (t->name != NULL && index-- > 0) t++;
+    return t->name != NULL ? t : NULL;
+}
+
+/* ---- names of tensors: fields of the struct, and what schemes call their own ---- */
+
+static size_t offset_of(size_t index)
+{
+    return offsetof(locus_tensors, q) + index * sizeof(locus_tensor);
+}
+
+const char *locus_tensor_name(size_t index)
+{
+    const char *name = locus_field_name(index);
+    for (size_t i = 0; name == NULL && i < SCHEME_COUNT; i++)
+        for (const locus_tensor_info *t = all[i]->tensors; t->name != NULL && name == NULL; t++)
+            if (t->offset == offset_of(index)) name = t->name;
+    return name == NULL && index < LOCUS_TENSOR_COUNT ? "own" : name;
+}
+
+int locus_tensor_index(const char *name)
+{
+    for (size_t i = 0; locus_field_name(i) != NULL; i++)
+        if (strcmp(locus_field_name(i), name) == 0) return (int)i;
+    for (size_t i = 0; i < SCHEME_COUNT; i++)
+        for (const locus_tensor_info *t = all[i]->tensors; t->name != NULL; t++)
+            if (strcmp(t->name, name) == 0)
+                return (int)((t->offset - offset_of(0)) / sizeof(locus_tensor));
+    return -1;
+}
+
+locus_tensor *locus_tensor_named(locus_tensors *tensors, const char *name)
+{
+    const int index = locus_tensor_index(name);
+    return index >= 0 ? locus_tensor_at(tensors, (size_t)index) : NULL;
+}
+
 static const struct {
     uint32_t term;
     const char *name, *formula;

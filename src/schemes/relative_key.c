@@ -28,7 +28,7 @@ static locus_status check(locus_call *call, const locus_tensors *shapes, locus_e
 static const locus_option_info options[] = {LOCUS_OPTION_END};
 static const locus_tensor_info tensors[] = {
     {
-        .name = "rel_k",
+        LOCUS_PARAMETER(rel_k),
         .help = "one row per distance, R = 2P - 1, shared by the heads",
         .shape = "R D",
         .levels = LOCUS_BOTH,
@@ -41,7 +41,7 @@ static const locus_tensor_info tensors[] = {
     .citation = "Huang et al. 2020, Improve Transformer Models with Better Relative Position "     \
                 "Embeddings",                                                                      \
     .rule = "row = (m - n) + P - 1, no clipping", .scale = "1/sqrt(D)",                            \
-    .traits = LOCUS_TRAIT_RELATIVE | LOCUS_TRAIT_LEARNED, .options = options, .tensors = tensors
+    .traits = LOCUS_TRAIT_RELATIVE | LOCUS_TRAIT_LEARNED
 
 const locus_scheme locus_scheme_relative_key = {
     .info =
@@ -52,6 +52,8 @@ const locus_scheme locus_scheme_relative_key = {
             .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_CONTENT_POSITION,
             SHARED_INFO,
         },
+    .options = options,
+    .tensors = tensors,
     .check = check,
     .default_scale = locus_scale_plain,
     .row = row,
@@ -69,6 +71,8 @@ const locus_scheme locus_scheme_relative_key_query = {
             .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_CONTENT_POSITION | LOCUS_TERM_POSITION_CONTENT,
             SHARED_INFO,
         },
+    .options = options,
+    .tensors = tensors,
     .check = check,
     .default_scale = locus_scale_plain,
     .row = row,

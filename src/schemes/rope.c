@@ -1,27 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
-#include <math.h>
 
 #include "core/error.h"
 #include "schemes/scheme.h"
 
 /* Pair t of q_m and k_n is turned by theta_scale m base^(-2t/width): y0 = x0 cos - x1
  * sin, y1 = x1 cos + x0 sin, so q.k depends on m - n. Columns from `width` on pass
- * through. `interleaved` pairs columns 2t, 2t+1, `half` pairs t, t + width/2. */
+ * through. `interleaved` pairs columns 2t, 2t+1, `half` pairs t, t + width/2.
+ * `frequencies` stand in for base^(-2t/width), `q_positions` and `k_positions` for m and n.
+ * With several axes the pairs are that many equal runs: run a turns by position a, and its
+ * pair j by base^(-2j axes/width). */
 
 static void turn(const locus_call *call, int64_t pair, double *frequency, double *log_gain)
 {
-    const locus_options *o = &call->options;
-    *frequency = o->theta_scale * pow(o->base, -(double)pair / (double)call->pairs);
+    *frequency = call->options.theta_scale * locus_turn_frequency(call, pair);
     *log_gain = 0.0;
-}
-
-locus_status locus_check_base(const locus_call *call, locus_error *error)
-{
-    const double base = call->options.base;
-    if (base > 0.0 && base != 1.0) return LOCUS_OK;
-    return locus_fail(error, LOCUS_ERR_OPTION,
-                      "option base: found %.15g, expected a number above 0 other than 1", base);
 }
 
 static locus_status check(locus_call *call, const locus_tensors *shapes, locus_error *error)
@@ -34,9 +27,13 @@ static locus_status check(locus_call *call, const locus_tensors *shapes, locus_e
                           "option width: found %" PRId64 ", expected an even number in 2..%" PRId64
                           " (D)",
                           width, call->D);
-    LOCUS_TRY(locus_check_base(call, error));
     call->pairs = width / 2;
-    return LOCUS_OK;
+    if (call->pairs % o->axes != 0)
+        return locus_fail(error, LOCUS_ERR_OPTION,
+                          "option axes: found %" PRId64 ", expected a divisor of the %" PRId64
+                          " pairs",
+                          o->axes, call->pairs);
+    return locus_check_turns(call, error);
 }
 
 static const locus_choice pairings[] = {
@@ -76,9 +73,19 @@ static const locus_option_info options[] = {
         .preset = 1.0,
         .offset = offsetof(locus_options, theta_scale),
     },
+    {
+        .name = "axes",
+        .help = "runs of pairs, each turned by positions of its own (2: height and width)",
+        .kind = LOCUS_OPTION_INTEGER,
+        .levels = LOCUS_BOTH,
+        .minimum = 1,
+        .maximum = 512,
+        .preset = 1,
+        .offset = offsetof(locus_options, axes),
+    },
     LOCUS_OPTION_END,
 };
-static const locus_tensor_info tensors[] = {LOCUS_TENSOR_END};
+static const locus_tensor_info tensors[] = {LOCUS_TURN_TENSORS, LOCUS_TENSOR_END};
 
 const locus_scheme locus_scheme_rope = {
     .info =
@@ -92,9 +99,9 @@ const locus_scheme locus_scheme_rope = {
             .scale = "1/sqrt(D)",
             .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_ROTATION,
             .traits = LOCUS_TRAIT_RELATIVE,
-            .options = options,
-            .tensors = tensors,
         },
+    .options = options,
+    .tensors = tensors,
     .check = check,
     .default_scale = locus_scale_plain,
     .turn = turn,

@@ -26,14 +26,48 @@ typedef struct locus_call {
     int64_t E, T, M;      /* layers: model width, rows of x, rows of memory    */
     int64_t R;            /* rows of the relative tables (of attend)           */
     int64_t pairs;        /* channel pairs that are turned, 0 = no rotation    */
-    int64_t query_offset; /* position of query row 0                           */
+    int64_t query_offset; /* position of query row 0 (ragged: of each sequence's
+                             where it was given, else LOCUS_UNSET)             */
     int64_t least, most;  /* delta of the pairs that causal and window let
-                               through: [least, most], empty when least > most   */
+                             through: [least, most], empty when least > most;
+                             of all sequences of a ragged batch                */
+    int64_t low, high;    /* causal and window alone: low <= delta <= high     */
+    int64_t sequences;    /* of a ragged batch; 0: not ragged                  */
     double scale;
+    double softcap; /* 0: none                                                 */
     double dropout;
     uint64_t dropout_seed;
     uint32_t threads;
+
+    /* The tensors with LOCUS_USE_PLAN: dense, checked, read through these views. */
+    locus_tensor q_offsets, k_offsets, rows, frequencies, q_positions, k_positions;
 } locus_call;
+
+/* One sequence of a ragged batch, or the whole call: rows of q and k, and their positions.
+ * Query row i is at position query_offset + (i - first_query), key row n at n - first_key. */
+typedef struct locus_sequence {
+    int64_t first_query, queries, first_key, keys;
+    int64_t query_offset;
+    int64_t least, most; /* as in locus_call */
+} locus_sequence;
+
+locus_sequence locus_call_sequence(const locus_call *call, int64_t number);
+
+/* How many there are: 1 for a call that is not ragged. */
+static inline int64_t locus_sequence_count(const locus_call *call)
+{
+    return call->sequences > 0 ? call->sequences : 1;
+}
+
+/* The position that rotations see on axis `axis` of row `row` of q (is_key: of k), whose own
+ * position is `position`: what q_positions or k_positions say, else that. */
+int64_t locus_call_position(const locus_call *call, int is_key, int64_t batch, int64_t row,
+                            int64_t axis, int64_t position);
+
+/* Copy what the call reads through its views into memory of its own, so that the caller's may
+ * go: *memory is to be released. A call without such tensors needs none. */
+locus_status locus_call_keep(locus_call *call, const locus_allocator *allocator, void **memory,
+                             locus_error *error);
 
 /* A table that a layer projects from its own parameters: `table` = source W^T + b,
  * split into heads. `weight` falls back to `shared_weight` (with `shared_bias`)
@@ -50,7 +84,9 @@ typedef struct locus_projection {
 #define LOCUS_SINUSOID (SIZE_MAX - 1)
 
 typedef struct locus_scheme {
-    locus_scheme_info info;
+    locus_scheme_info info;           /* first: locus_scheme_option finds the rest behind it */
+    const locus_option_info *options; /* ends with name = NULL */
+    const locus_tensor_info *tensors; /* ends with name = NULL */
 
     /* Rules that no declaration can say, e.g. which rows must exist; sets call->R
      * and call->pairs. */
@@ -61,15 +97,24 @@ typedef struct locus_scheme {
     /* The table row that serves distance delta; the same for all tables. */
     int64_t (*row)(const locus_call *call, int64_t delta);
 
-    /* b_h(delta), unscaled; and its pull-back: grad += ds * db/dparameter, where the
-     * tensors of `grad` are dense F64 (absent ones are skipped). */
-    double (*bias)(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta);
-    void (*bias_grad)(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta,
-                      double ds, const locus_tensors *grad);
+    /* The additive bias b_h(m, n), unscaled. A scheme whose bias depends on m - n alone leaves
+     * `bias_by_pair` 0: it is then asked once per distance, at (delta, 0). */
+    double (*bias)(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                   int64_t n);
+    int bias_by_pair;
 
-    /* The same for distances delta, delta - 1, ...: `count` of them; NULL: one by one. */
-    void (*bias_run)(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta,
-                     int64_t count, float *values);
+    /* The same for a run of keys of one query, (m, n) .. (m, n + count - 1): what fills a row of
+     * a tile. NULL: one by one. */
+    void (*bias_run)(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                     int64_t n, int64_t count, float *values);
+
+    /* Its pull-back over such a run: grad += sum_i ds[i] db_h(m, n + i) / dparameter, for the
+     * tensors with LOCUS_USE_BIAS; those of `grad` are dense F64, absent ones are skipped.
+     * A head adds to nothing of another head in a parameter whose shape names H. Parameters
+     * without H are shared by the heads: the caller gives each head a copy of its own and adds
+     * the copies up in the order of the heads, so there is no race and no order to choose. */
+    void (*bias_grad)(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                      int64_t n, int64_t count, const double *ds, const locus_tensors *grad);
 
     /* Where the bias is a look-up in the tensor `bias`: b_h(delta) = bias[bias_row(delta)][h].
      * attention/ evaluates the rule once per plan instead of once per head and call. */
@@ -99,10 +144,39 @@ locus_status locus_unknown_scheme(const char *name, locus_error *error);
  * tensor that is absent. */
 const locus_tensor *locus_tensor_slot(const locus_tensors *tensors, size_t offset);
 
+/* A caller's configuration, whatever its size: checked, with defaults for what it lacks. */
+locus_status locus_adopt_config(locus_config *own, const locus_config *config, locus_error *error);
+
+/* Let *results point to `copy` where the caller's struct has another size. */
+locus_status locus_adopt_results(const locus_results **results, locus_results *copy,
+                                 const char *name, locus_error *error);
+
 /* Check a whole call: config, options, tensors (none missing, none unknown to the
- * scheme, all of the right shape and type), table rows. Data is not read. */
+ * scheme, all of the right shape and type), table rows. Of the data, that of tensors with
+ * LOCUS_USE_PLAN is read and checked. `config` and `shapes` have been adopted. */
 locus_status locus_call_resolve(locus_call *call, uint32_t level, const locus_config *config,
                                 const locus_tensors *shapes, locus_error *error);
+
+/* The tensors that every scheme takes; ends with name = NULL. */
+const locus_tensor_info *locus_common_list(void);
+
+/* The tensors of `scheme` against its declarations (schemes/tensors.c). */
+locus_status locus_refuse_strangers(const locus_call *call, const locus_tensors *shapes,
+                                    locus_error *error);
+locus_status locus_check_common(const locus_call *call, const locus_tensors *shapes,
+                                locus_error *error);
+locus_status locus_check_declared(const locus_call *call, const locus_tensors *shapes,
+                                  locus_error *error);
+
+/* What offsets, positions and frequencies hold. */
+locus_status locus_check_offsets(locus_call *call, const locus_tensors *shapes, locus_error *error);
+
+/* 1 when tensor number `index` is one that a call gives the gradient of. */
+int locus_has_gradient(const locus_scheme *scheme, size_t index);
+
+/* The attention inside a layer takes these tensors of the layer as they are. */
+void locus_lend_tensors(const locus_scheme *scheme, locus_tensors *inner,
+                        const locus_tensors *outer);
 
 /* Describe the attention inside a layer: *inner is the call at level LOCUS_ATTEND.
  * `outer` must be a resolved layer call. */
@@ -125,17 +199,74 @@ double locus_scale_plain(const locus_call *call, const locus_tensors *shapes); /
  * decided in integers; *exact is 1 when the quotient is a whole number. */
 int64_t locus_log_steps(int64_t x, int64_t unit, int64_t most, int64_t power, int *exact);
 
-/* The base that RoPE and xPos share. */
-locus_status locus_check_base(const locus_call *call, locus_error *error);
+/* What RoPE and xPos share: the base or the frequencies, and the positions. After call->pairs
+ * is set. */
+locus_status locus_check_turns(const locus_call *call, locus_error *error);
+double locus_turn_frequency(const locus_call *call, int64_t pair);
 
 /* The bucketed bias that T5 and TUPE share. */
 int64_t locus_t5_bias_row(const locus_call *call, int64_t delta);
 locus_status locus_check_t5_options(const locus_call *call, locus_error *error);
-double locus_t5_bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta);
-void locus_t5_bias_grad(const locus_call *call, const locus_tensors *in, int64_t head,
-                        int64_t delta, double ds, const locus_tensors *grad);
+double locus_t5_bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                     int64_t n);
+void locus_t5_bias_grad(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                        int64_t n, int64_t count, const double *ds, const locus_tensors *grad);
+
+/* A tensor of its own that a scheme declares: numbers that are unlike those of all other
+ * schemes (tests/property keeps watch). */
+#define LOCUS_OWN(number) (offsetof(locus_tensors, own) + (number) * sizeof(locus_tensor))
+
+/* LOCUS_OK when entries for the distances delta_min .. delta_min + count - 1 serve every pair that
+ * causal and window let through; with clamp one entry is enough. */
+locus_status locus_check_distances(const locus_call *call, const char *name, int64_t count,
+                                   locus_error *error);
 
 /* clang-format off */
+#define LOCUS_DELTA_MIN_OPTION(text)                                                               \
+    {                                                                                              \
+        .name = "delta_min", .help = (text),                                                       \
+        .kind = LOCUS_OPTION_INTEGER, .levels = LOCUS_BOTH, .required = 1,                         \
+        .minimum = -4294967296.0, .maximum = 4294967296.0,                                         \
+        .offset = offsetof(locus_options, delta_min),                                              \
+    }
+#define LOCUS_CLAMP_OPTION                                                                         \
+    {                                                                                              \
+        .name = "clamp", .help = "1: distances beyond the ends take the end entry",                \
+        .kind = LOCUS_OPTION_INTEGER, .levels = LOCUS_BOTH,                                        \
+        .maximum = 1, .offset = offsetof(locus_options, clamp),                                    \
+    }
+#define LOCUS_FLOATS (1u << LOCUS_F32 | 1u << LOCUS_F64 | 1u << LOCUS_F16 | 1u << LOCUS_BF16)
+/* The head of the declaration of a tensor with gradients. */
+#define LOCUS_PARAMETER(field)                                                                     \
+    .name = #field, .offset = offsetof(locus_tensors, field), .dtypes = LOCUS_FLOATS,              \
+    .uses = LOCUS_USE_GRADIENT
+#define LOCUS_BIAS_PARAMETER(field)                                                                \
+    .name = #field, .offset = offsetof(locus_tensors, field), .dtypes = LOCUS_FLOATS,              \
+    .uses = LOCUS_USE_GRADIENT | LOCUS_USE_BIAS
+#define LOCUS_OWN_BIAS_PARAMETER(number, text)                                                     \
+    .name = (text), .offset = LOCUS_OWN(number), .dtypes = LOCUS_FLOATS,                           \
+    .uses = LOCUS_USE_GRADIENT | LOCUS_USE_BIAS
+/* Numbers that a plan is made from. */
+#define LOCUS_PLAN_TENSOR(field, types)                                                            \
+    .name = #field, .offset = offsetof(locus_tensors, field), .dtypes = (types),                   \
+    .uses = LOCUS_USE_PLAN
+/* The tensors of both rotations. */
+#define LOCUS_TURN_TENSORS                                                                         \
+    {                                                                                              \
+        LOCUS_PLAN_TENSOR(frequencies, 1u << LOCUS_F32 | 1u << LOCUS_F64),                         \
+        .help = "pair t turns by position frequencies[t], instead of base",                        \
+        .shape = "pairs", .levels = LOCUS_BOTH,                                                    \
+    },                                                                                             \
+    {                                                                                              \
+        LOCUS_PLAN_TENSOR(q_positions, 1u << LOCUS_I64),                                           \
+        .help = "positions that queries are turned to; causal and window stay by row",             \
+        .shape = "Tq, B Tq, Tq axes, B Tq axes", .levels = LOCUS_BOTH,                             \
+    },                                                                                             \
+    {                                                                                              \
+        LOCUS_PLAN_TENSOR(k_positions, 1u << LOCUS_I64),                                           \
+        .help = "positions that keys are turned to",                                               \
+        .shape = "Tk, B Tk, Tk axes, B Tk axes", .levels = LOCUS_BOTH,                             \
+    }
 #define LOCUS_OPTION_END {.name = NULL}
 #define LOCUS_TENSOR_END {.name = NULL}
 #define LOCUS_PROJECTION_END {.table = LOCUS_NO_TENSOR}
@@ -144,7 +275,7 @@ void locus_t5_bias_grad(const locus_call *call, const locus_tensors *in, int64_t
     {                                                                                              \
         .name = "base",                                                                            \
         .help = "of the geometric series of frequencies",                                          \
-        .kind = LOCUS_OPTION_REAL, .levels = LOCUS_BOTH,                                           \
+        .kind = LOCUS_OPTION_REAL, .levels = LOCUS_BOTH, .without = "frequencies",                 \
         .minimum = 1e-30, .maximum = 1e30, .preset = 10000.0,                                      \
         .offset = offsetof(locus_options, base),                                                   \
     }

@@ -46,13 +46,13 @@ static const locus_option_info options[] = {
 };
 static const locus_tensor_info tensors[] = {
     {
-        .name = "rel_k",
+        LOCUS_PARAMETER(rel_k),
         .help = "p^k, dotted with q; R = clip_left + clip_right + 1",
         .shape = "R D",
         .levels = LOCUS_BOTH,
     },
     {
-        .name = "rel_v",
+        LOCUS_PARAMETER(rel_v),
         .help = "p^v, added to v",
         .shape = "R Dv",
         .levels = LOCUS_BOTH,
@@ -72,9 +72,9 @@ const locus_scheme locus_scheme_shaw = {
             .scale = "1/sqrt(D)",
             .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_CONTENT_POSITION | LOCUS_TERM_VALUE,
             .traits = LOCUS_TRAIT_RELATIVE | LOCUS_TRAIT_LEARNED,
-            .options = options,
-            .tensors = tensors,
         },
+    .options = options,
+    .tensors = tensors,
     .check = check,
     .default_scale = locus_scale_plain,
     .row = row,

@@ -28,17 +28,20 @@ int64_t locus_t5_bias_row(const locus_call *call, int64_t delta)
     return locus_t5_bucket(-delta, o->buckets, o->max_distance, o->bidirectional != 0);
 }
 
-double locus_t5_bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta)
+double locus_t5_bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                     int64_t n)
 {
-    return locus_get(&in->bias, locus_t5_bias_row(call, delta), head, 0, 0);
+    return locus_get(&in->bias, locus_t5_bias_row(call, m - n), head, 0, 0);
 }
 
-void locus_t5_bias_grad(const locus_call *call, const locus_tensors *in, int64_t head,
-                        int64_t delta, double ds, const locus_tensors *grad)
+void locus_t5_bias_grad(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                        int64_t n, int64_t count, const double *ds, const locus_tensors *grad)
 {
     (void)in;
     if (!locus_present(&grad->bias)) return;
-    ((double *)grad->bias.data)[locus_t5_bias_row(call, delta) * call->H + head] += ds;
+    double *column = (double *)grad->bias.data + head;
+    for (int64_t i = 0; i < count; i++)
+        column[locus_t5_bias_row(call, m - n - i) * call->H] += ds[i];
 }
 
 locus_status locus_check_t5_options(const locus_call *call, locus_error *error)
@@ -74,7 +77,7 @@ static double scale_one(const locus_call *call, const locus_tensors *shapes)
 static const locus_option_info options[] = {LOCUS_BUCKET_OPTIONS(NULL), LOCUS_OPTION_END};
 static const locus_tensor_info tensors[] = {
     {
-        .name = "bias",
+        LOCUS_BIAS_PARAMETER(bias),
         .help = "one bias per bucket and head, unscaled",
         .shape = "buckets H",
         .levels = LOCUS_BOTH,
@@ -96,9 +99,9 @@ const locus_scheme locus_scheme_t5 = {
             .scale = "1",
             .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_BIAS,
             .traits = LOCUS_TRAIT_RELATIVE | LOCUS_TRAIT_LEARNED,
-            .options = options,
-            .tensors = tensors,
         },
+    .options = options,
+    .tensors = tensors,
     .check = check,
     .default_scale = scale_one,
     .bias = locus_t5_bias,

@@ -10,9 +10,10 @@
  * With `cls`, the whole position part is cls[0][h] where m = 0, else cls[1][h] where
  * n = 0: the first token is a sentence mark that has no place among the others. */
 
-static double bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t delta)
+static double bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
+                   int64_t n)
 {
-    return locus_present(&in->bias) ? locus_t5_bias(call, in, head, delta) : 0.0;
+    return locus_present(&in->bias) ? locus_t5_bias(call, in, head, m, n) : 0.0;
 }
 
 static double scale_two(const locus_call *call, const locus_tensors *shapes)
@@ -34,16 +35,27 @@ static locus_status need_rows(const char *name, int64_t rows, int64_t first, int
 
 /* The positions m and n of pairs that causal and window let through; both sets are
  * intervals because the distances are one. */
+static locus_status check_sequence(const locus_sequence *s, const char *query_name,
+                                   int64_t query_rows, const char *key_name, int64_t key_rows,
+                                   locus_error *error)
+{
+    if (s->least > s->most) return LOCUS_OK;
+    const int64_t first = s->query_offset, last = first + s->queries - 1;
+    const int64_t m_low = first > s->least ? first : s->least;
+    const int64_t m_high = last < s->most + s->keys - 1 ? last : s->most + s->keys - 1;
+    const int64_t n_high = last - s->least < s->keys - 1 ? last - s->least : s->keys - 1;
+    LOCUS_TRY(need_rows(query_name, query_rows, m_low, m_high, error));
+    return need_rows(key_name, key_rows, 0, n_high, error);
+}
+
 static locus_status check_rows(const locus_call *call, const char *query_name, int64_t query_rows,
                                const char *key_name, int64_t key_rows, locus_error *error)
 {
-    if (call->least > call->most) return LOCUS_OK;
-    const int64_t first = call->query_offset, last = first + call->Tq - 1;
-    const int64_t m_low = first > call->least ? first : call->least;
-    const int64_t m_high = last < call->most + call->Tk - 1 ? last : call->most + call->Tk - 1;
-    const int64_t n_high = last - call->least < call->Tk - 1 ? last - call->least : call->Tk - 1;
-    LOCUS_TRY(need_rows(query_name, query_rows, m_low, m_high, error));
-    return need_rows(key_name, key_rows, 0, n_high, error);
+    for (int64_t i = 0; i < locus_sequence_count(call); i++) {
+        const locus_sequence s = locus_call_sequence(call, i);
+        LOCUS_TRY(check_sequence(&s, query_name, query_rows, key_name, key_rows, error));
+    }
+    return LOCUS_OK;
 }
 
 static locus_status check(locus_call *call, const locus_tensors *shapes, locus_error *error)
@@ -58,54 +70,54 @@ static locus_status check(locus_call *call, const locus_tensors *shapes, locus_e
 static const locus_option_info options[] = {LOCUS_BUCKET_OPTIONS("bias"), LOCUS_OPTION_END};
 static const locus_tensor_info tensors[] = {
     {
-        .name = "pos_q",
+        LOCUS_PARAMETER(pos_q),
         .help = "projected position of the query, row = position",
         .shape = "H >=T D",
         .levels = LOCUS_ATTEND,
         .required = 1,
     },
     {
-        .name = "pos_k",
+        LOCUS_PARAMETER(pos_k),
         .help = "projected position of the key, row = position",
         .shape = "H >=T D",
         .levels = LOCUS_ATTEND,
         .required = 1,
     },
     {
-        .name = "bias",
+        LOCUS_BIAS_PARAMETER(bias),
         .help = "T5's bucketed bias (TUPE-R), unscaled",
         .shape = "buckets H",
         .levels = LOCUS_BOTH,
     },
     {
-        .name = "cls",
+        LOCUS_PARAMETER(cls),
         .help = "the position part of row m = 0 and of column n = 0",
         .shape = "2 H",
         .levels = LOCUS_BOTH,
     },
     {
-        .name = "pos",
+        LOCUS_PARAMETER(pos),
         .help = "positions before their projections, row = position",
         .shape = ">=T E",
         .levels = LOCUS_LAYER,
         .required = 1,
     },
     {
-        .name = "w_pq",
+        LOCUS_PARAMETER(w_pq),
         .help = "projects pos to pos_q",
         .shape = "HD E",
         .levels = LOCUS_LAYER,
         .required = 1,
     },
     {
-        .name = "w_pk",
+        LOCUS_PARAMETER(w_pk),
         .help = "projects pos to pos_k",
         .shape = "HD E",
         .levels = LOCUS_LAYER,
         .required = 1,
     },
-    {.name = "b_pq", .help = "bias of w_pq", .shape = "HD", .levels = LOCUS_LAYER},
-    {.name = "b_pk", .help = "bias of w_pk", .shape = "HD", .levels = LOCUS_LAYER},
+    {LOCUS_PARAMETER(b_pq), .help = "bias of w_pq", .shape = "HD", .levels = LOCUS_LAYER},
+    {LOCUS_PARAMETER(b_pk), .help = "bias of w_pk", .shape = "HD", .levels = LOCUS_LAYER},
     LOCUS_TENSOR_END,
 };
 static const locus_projection projections[] = {
@@ -141,9 +153,9 @@ const locus_scheme locus_scheme_tupe = {
             .scale = "1/sqrt(2D)",
             .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_POSITION_POSITION | LOCUS_TERM_BIAS,
             .traits = LOCUS_TRAIT_LEARNED,
-            .options = options,
-            .tensors = tensors,
         },
+    .options = options,
+    .tensors = tensors,
     .check = check,
     .default_scale = scale_two,
     .bias = bias,

@@ -14,7 +14,7 @@ static void turn(const locus_call *call, int64_t pair, double *frequency, double
 {
     const double width = (double)call->D;
     const double zeta = (2.0 * (double)pair + 0.4 * width) / (1.4 * width);
-    *frequency = pow(call->options.base, -(double)pair / (double)call->pairs);
+    *frequency = locus_turn_frequency(call, pair);
     *log_gain = log(zeta) / call->options.scale_base;
 }
 
@@ -24,10 +24,10 @@ static locus_status check(locus_call *call, const locus_tensors *shapes, locus_e
     if (call->D % 2 != 0)
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor q: found width %" PRId64 ", expected an even number", call->D);
-    LOCUS_TRY(locus_check_base(call, error));
     call->options.pairing = LOCUS_PAIRING_INTERLEAVED;
+    call->options.axes = 1;
     call->pairs = call->D / 2;
-    return LOCUS_OK;
+    return locus_check_turns(call, error);
 }
 
 static const locus_option_info options[] = {
@@ -44,7 +44,7 @@ static const locus_option_info options[] = {
     },
     LOCUS_OPTION_END,
 };
-static const locus_tensor_info tensors[] = {LOCUS_TENSOR_END};
+static const locus_tensor_info tensors[] = {LOCUS_TURN_TENSORS, LOCUS_TENSOR_END};
 
 const locus_scheme locus_scheme_xpos = {
     .info =
@@ -58,9 +58,9 @@ const locus_scheme locus_scheme_xpos = {
             .scale = "1/sqrt(D)",
             .terms = LOCUS_TERM_CONTENT | LOCUS_TERM_ROTATION,
             .traits = LOCUS_TRAIT_RELATIVE,
-            .options = options,
-            .tensors = tensors,
         },
+    .options = options,
+    .tensors = tensors,
     .check = check,
     .default_scale = locus_scale_plain,
     .turn = turn,

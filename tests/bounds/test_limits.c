@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <locus/locus.h>
+#include <locus/picture.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 /* B, H, Tq, Tk, D, Dv; a plan reads no data. */
 static locus_status plan_of(const int64_t extent[6], const locus_config *config, locus_error *error)
 {
-    locus_tensors shapes = {0};
+    locus_tensors shapes = {.size = sizeof shapes};
     const int64_t q[] = {extent[0], extent[1], extent[2], extent[4]};
     const int64_t k[] = {extent[0], extent[1], extent[3], extent[4]};
     const int64_t v[] = {extent[0], extent[1], extent[3], extent[5]};
@@ -70,7 +71,6 @@ static void test_config(void)
             locus_config config;
             CHECK(locus_config_init(&config, "none") == LOCUS_OK, "none");
             config.threads = 1;
-            config.offset_given = 1;
             config.query_offset = sign * (most + over);
             CHECK((plan_of(extent, &config, NULL) == LOCUS_OK) == (over <= 0),
                   "query_offset %" PRId64, config.query_offset);
@@ -99,7 +99,8 @@ static void test_options(void)
 {
     for (size_t s = 0; s < locus_scheme_count(); s++) {
         const locus_scheme_info *scheme = locus_scheme_at(s);
-        for (const locus_option_info *o = scheme->options; o->name != NULL; o++) {
+        const locus_option_info *o;
+        for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL; i++) {
             if (o->kind == LOCUS_OPTION_CHOICE) continue;
             if (!check_begin("bounds/limits/option/%s/%s", scheme->name, o->name)) continue;
             const int real = o->kind == LOCUS_OPTION_REAL;
@@ -117,8 +118,11 @@ static void test_options(void)
 
 static locus_status draw(const locus_panel *panels, size_t count)
 {
-    const locus_figure figure = {
-        .title = "t", .description = "d", .panels = panels, .panel_count = count};
+    const locus_figure figure = {.size = sizeof figure,
+                                 .title = "t",
+                                 .description = "d",
+                                 .panels = panels,
+                                 .panel_count = count};
     locus_text text = {0};
     locus_error error = {{0}};
     const locus_status status = locus_figure_render(&figure, LOCUS_FORMAT_CSV, NULL, &text, &error);
@@ -131,30 +135,36 @@ static locus_status draw(const locus_panel *panels, size_t count)
 static void test_figures(void)
 {
     const size_t most_panels = 256, most_cells = (size_t)1 << 20;
-    const size_t most_series = (size_t)constant_value("plot/MOST_SERIES");
+    const size_t most_series = (size_t)constant_value("plot/PLOT_MOST_SERIES");
     const size_t most_points = (size_t)constant_value("plot/MOST_POINTS");
     double *numbers = calloc(most_points + 1, sizeof *numbers);
     if (numbers == NULL) exit(2);
-    if (check_begin("bounds/limits/plot/MOST_PANELS")) {
+    if (check_begin("bounds/limits/plot/PLOT_MOST_PANELS")) {
         locus_panel panels[257];
-        CHECK((int64_t)most_panels == constant_value("plot/MOST_PANELS"), "room of this test");
+        CHECK((int64_t)most_panels == constant_value("plot/PLOT_MOST_PANELS"), "room of this test");
         for (size_t i = 0; i < 257; i++)
-            panels[i] = (locus_panel){.values = numbers, .rows = 1, .columns = 2};
+            panels[i] =
+                (locus_panel){.size = sizeof *panels, .values = numbers, .rows = 1, .columns = 2};
         CHECK(draw(panels, 256) == LOCUS_OK && draw(panels, 255) == LOCUS_OK, "256 panels");
         CHECK(draw(panels, 257) != LOCUS_OK && draw(panels, 0) != LOCUS_OK, "257 panels");
     }
     if (check_begin("bounds/limits/plot/MOST_CELLS")) {
-        const locus_panel fits = {.values = numbers, .rows = 1024, .columns = most_cells / 1024};
-        const locus_panel wide = {.values = numbers, .rows = 1, .columns = most_cells + 1};
-        const locus_panel tall = {.values = numbers, .rows = most_cells + 1, .columns = 1};
+        const locus_panel fits = {
+            .size = sizeof fits, .values = numbers, .rows = 1024, .columns = most_cells / 1024};
+        const locus_panel wide = {
+            .size = sizeof wide, .values = numbers, .rows = 1, .columns = most_cells + 1};
+        const locus_panel tall = {
+            .size = sizeof tall, .values = numbers, .rows = most_cells + 1, .columns = 1};
         CHECK(draw(&fits, 1) == LOCUS_OK, "2^20 cells");
         CHECK(draw(&wide, 1) != LOCUS_OK && draw(&tall, 1) != LOCUS_OK, "2^20 + 1 cells");
     }
-    if (check_begin("bounds/limits/plot/MOST_SERIES")) {
+    if (check_begin("bounds/limits/plot/PLOT_MOST_SERIES")) {
         locus_series *series = calloc(most_series + 1, sizeof *series);
         for (size_t i = 0; i <= most_series; i++)
-            series[i] = (locus_series){.name = "s", .y = numbers, .count = 2};
-        locus_panel panel = {.kind = LOCUS_PANEL_LINES,
+            series[i] =
+                (locus_series){.size = sizeof *series, .name = "s", .y = numbers, .count = 2};
+        locus_panel panel = {.size = sizeof panel,
+                             .kind = LOCUS_PANEL_LINES,
                              .series = series,
                              .series_count = most_series};
         CHECK(draw(&panel, 1) == LOCUS_OK, "%zu series", most_series);
@@ -163,8 +173,10 @@ static void test_figures(void)
         free(series);
     }
     if (check_begin("bounds/limits/plot/MOST_POINTS")) {
-        locus_series series = {.name = "s", .y = numbers, .count = most_points};
-        const locus_panel panel = {.kind = LOCUS_PANEL_LINES, .series = &series, .series_count = 1};
+        locus_series series = {
+            .size = sizeof series, .name = "s", .y = numbers, .count = most_points};
+        const locus_panel panel = {
+            .size = sizeof panel, .kind = LOCUS_PANEL_LINES, .series = &series, .series_count = 1};
         CHECK(draw(&panel, 1) == LOCUS_OK, "%zu points", most_points);
         series.count++;
         CHECK(draw(&panel, 1) != LOCUS_OK, "%zu points", series.count);

@@ -61,9 +61,10 @@ static void refuse(const call *c, const views *v, int is_forward, const char *ou
                    const char *on)
 {
     locus_error error = {{0}};
+    const locus_results dresults = {.size = sizeof dresults, .out = v->dout};
     const locus_status status =
         is_forward ? locus_forward(c->plan, &v->in, &v->results, c->workspace, c->bytes, &error)
-                   : locus_backward(c->plan, &v->in, &v->results, &v->dout, &v->grad, 0,
+                   : locus_backward(c->plan, &v->in, &v->results, &dresults, &v->grad, 0,
                                     c->workspace, c->bytes, &error);
     CHECK(status == LOCUS_ERR_OVERLAP, "%s on %s: status %s", output, on,
           locus_status_text(status));

@@ -2,7 +2,7 @@
 /* Pictures around the constants that cut them: boxes that are handed on in batches, rows and
  * columns of letters, curves and heads that are shown. */
 
-#include <locus/locus.h>
+#include <locus/picture.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,15 +44,23 @@ static tally draw_board(size_t rows, size_t columns)
 {
     double *values = malloc(rows * columns * sizeof *values);
     for (size_t i = 0; i < rows * columns; i++) values[i] = (double)((i / columns + i) % 2);
-    const locus_panel panel = {.values = values,
+    const locus_panel panel = {.size = sizeof panel,
+                               .values = values,
                                .rows = rows,
                                .columns = columns,
                                .high = 1,
                                .colours = LOCUS_COLOURS_SEQUENTIAL,
                                .cells = LOCUS_CELLS_NEVER};
-    const locus_figure figure = {.title = "t", .panels = &panel, .panel_count = 1};
+    const locus_figure figure = {
+        .size = sizeof figure, .title = "t", .panels = &panel, .panel_count = 1};
     tally found = {0};
-    const locus_canvas canvas = {&found, begin, boxes, line, label, end};
+    const locus_canvas canvas = {.size = sizeof canvas,
+                                 .context = &found,
+                                 .begin = begin,
+                                 .boxes = boxes,
+                                 .line = line,
+                                 .label = label,
+                                 .end = end};
     locus_error error = {{0}};
     CHECK(locus_figure_draw(&figure, NULL, &canvas, NULL, &error) == LOCUS_OK, "%s", error.text);
     free(values);
@@ -76,8 +84,8 @@ static void test_batches(void)
 
 static char *letters(const locus_panel *panel, uint32_t width, int plain)
 {
-    const locus_figure figure = {.panels = panel, .panel_count = 1};
-    const locus_render render = {.width = width, .plain = (uint32_t)plain};
+    const locus_figure figure = {.size = sizeof figure, .panels = panel, .panel_count = 1};
+    const locus_render render = {.size = sizeof render, .width = width, .plain = (uint32_t)plain};
     locus_text text = {0};
     locus_error error = {{0}};
     CHECK(locus_figure_render(&figure, LOCUS_FORMAT_TERMINAL, &render, &text, &error) == LOCUS_OK,
@@ -113,7 +121,8 @@ static void test_rows(const char *constant, int plain, int table)
             if (!check_begin("bounds/%s/%zu", constant, rows)) continue;
             double *values = malloc(rows * 3 * sizeof *values);
             for (size_t i = 0; i < rows * 3; i++) values[i] = (double)(i % 7);
-            const locus_panel panel = {.values = values,
+            const locus_panel panel = {.size = sizeof panel,
+                                       .values = values,
                                        .rows = rows,
                                        .columns = 3,
                                        .cells = table ? LOCUS_CELLS_AUTO : LOCUS_CELLS_NEVER};
@@ -138,8 +147,9 @@ static void test_width(void)
         double y[512];
         for (size_t i = 0; i < 512; i++) y[i] = (double)i;
         const size_t shown = width < most ? width : most;
-        const locus_series series = {.name = "line", .y = y, .count = shown};
-        const locus_panel panel = {.kind = LOCUS_PANEL_LINES, .series = &series, .series_count = 1};
+        const locus_series series = {.size = sizeof series, .name = "line", .y = y, .count = shown};
+        const locus_panel panel = {
+            .size = sizeof panel, .kind = LOCUS_PANEL_LINES, .series = &series, .series_count = 1};
         char *text = letters(&panel, (uint32_t)(width + margin), 1);
         size_t marks = 0, lines = 0, longest = 0;
         for (const char *at = text; *at != '\0';) {

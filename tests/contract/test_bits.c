@@ -201,14 +201,15 @@ static void test_layout(const test_variant *v)
     const locus_tensor out = restride(&dense_out, &memory[7], 0);
     locus_plan *plan = NULL;
     locus_error error = {{0}};
+    const locus_results dresults = test_problem_gradient(strided, TEST_FLOAT);
     grad->q = q, grad->k = k, grad->v = w, strided->results[1].out = out;
     CHECK(locus_plan_new(&plan, &strided->config, in, &error) == LOCUS_OK, "%s", error.text);
     const size_t bytes = locus_backward_workspace(plan) + locus_forward_workspace(plan);
     char *workspace = malloc(bytes + 8);
     CHECK(locus_forward(plan, in, &strided->results[1], workspace + 8, bytes, &error) == LOCUS_OK,
           "%s", error.text);
-    CHECK(locus_backward(plan, in, &strided->results[1], &strided->dout[1], grad, 0, workspace + 8,
-                         bytes, &error) == LOCUS_OK,
+    CHECK(locus_backward(plan, in, &strided->results[1], &dresults, grad, 0, workspace + 8, bytes,
+                         &error) == LOCUS_OK,
           "%s", error.text);
     CHECK(gather_back(&q, memory[4], &dense_grad.q), "gaps of grad.q were written");
     CHECK(gather_back(&k, memory[5], &dense_grad.k), "gaps of grad.k were written");
@@ -243,7 +244,6 @@ static void test_row_alone(const test_variant *v, int64_t T)
             test_variant_problem(v, (test_spec){.B = 1, .H = 1, .Tq = 1, .Tk = T, .D = D});
         one->config = all->config;
         one->config.path = "tiles"; /* one row alone would choose another path */
-        one->config.offset_given = 1;
         one->config.query_offset = row;
         one->in[1] = all->in[1];
         one->in[1].q = locus_view_bhtd((float *)all->in[1].q.data + row * D, 1, 1, 1, D);
@@ -269,7 +269,6 @@ static void test_few_alone(const test_variant *v)
     }
     test_problem *all =
         test_variant_problem(v, (test_spec){.B = 1, .H = 1, .Tq = ROWS, .Tk = T, .D = D});
-    all->config.offset_given = 1;
     all->config.query_offset = T - ROWS;
     locus_error error = {{0}};
     CHECK(test_problem_run(all, TEST_FLOAT, 0, &error) == LOCUS_OK, "%s", error.text);

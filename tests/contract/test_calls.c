@@ -51,7 +51,8 @@ static locus_status forward(const call *c, const locus_tensors *in, const locus_
 static locus_status backward(const call *c, const locus_tensors *grad, uint32_t flags,
                              locus_error *error)
 {
-    return locus_backward(c->plan, &c->p->in[1], &c->p->results[1], &c->p->dout[1], grad, flags,
+    const locus_results dresults = test_problem_gradient(c->p, TEST_FLOAT);
+    return locus_backward(c->plan, &c->p->in[1], &c->p->results[1], &dresults, grad, flags,
                           c->workspace, c->bytes, error);
 }
 
@@ -138,7 +139,7 @@ static void test_self_overlap(void)
         if (!check_begin("calls/self-overlap/%s", layouts[i].what)) continue;
         locus_error error = {{0}};
         locus_results results = c.p->results[1];
-        locus_tensors grad = {.q = results.out};
+        locus_tensors grad = {.size = sizeof grad, .q = results.out};
         results.out.data = grad.q.data = room;
         memcpy(results.out.stride, layouts[i].stride, sizeof layouts[i].stride);
         memcpy(grad.q.stride, layouts[i].stride, sizeof layouts[i].stride);
@@ -208,7 +209,6 @@ static void test_config_refusals(void)
         locus_plan *plan = (locus_plan *)p;
         locus_error error = {{0}};
         config.window_left = wrong[i].window;
-        config.scale_given = 1;
         config.scale = wrong[i].scale;
         config.dropout = wrong[i].dropout;
         config.causal = wrong[i].causal;
@@ -260,7 +260,7 @@ static void test_select(const test_variant *v)
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *all = locus_tensor_at_const(&c.p->grad[1], i);
         if (all->rank == 0) continue;
-        locus_tensors alone = {0};
+        locus_tensors alone = {.size = sizeof alone};
         *locus_tensor_at(&alone, i) = *locus_tensor_at(&other->grad[1], i);
         CHECK(backward(&c, &alone, 0, &error) == LOCUS_OK, "%s", error.text);
         CHECK(memcmp(locus_tensor_at(&alone, i)->data, all->data,

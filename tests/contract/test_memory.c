@@ -44,12 +44,13 @@ static void check_resident(test_problem *p, const locus_plan *plan)
                t->data ? (size_t)locus_tensor_elements(t) * sizeof(float) : 1);
     }
     memset(p->results[1].out.data, 0, (size_t)N * WIDTH * sizeof(float));
+    const locus_results dresults = test_problem_gradient(p, TEST_FLOAT);
     const size_t before = resident_peak();
     locus_error error = {{0}};
     void *workspace = malloc(forward > backward ? forward : backward);
     CHECK(locus_forward(plan, &p->in[1], &p->results[1], workspace, forward, &error) == LOCUS_OK,
           "%s", error.text);
-    CHECK(locus_backward(plan, &p->in[1], &p->results[1], &p->dout[1], &p->grad[1], 0, workspace,
+    CHECK(locus_backward(plan, &p->in[1], &p->results[1], &dresults, &p->grad[1], 0, workspace,
                          backward, &error) == LOCUS_OK,
           "%s", error.text);
     const size_t peak = resident_peak() - before;

@@ -30,7 +30,7 @@ typedef struct call {
     locus_layer *layer;
     locus_tensors in, grad;
     locus_results results;
-    locus_tensor dout;
+    locus_results dresults;
     void *saved, *work, *blocks[2];
     size_t saved_bytes, forward_bytes, backward_bytes;
     uint32_t flags;
@@ -44,7 +44,7 @@ static void open_call(call *c)
     c->in = c->p->in[1];
     c->grad = c->p->grad[1];
     c->results = c->p->results[1];
-    c->dout = c->p->dout[1];
+    c->dresults = test_problem_gradient(c->p, TEST_FLOAT);
     if (locus_layer_new(&c->layer, &c->p->config, &c->in, &error) != LOCUS_OK) exit(2);
     c->saved_bytes = locus_layer_saved_bytes(c->layer);
     c->forward_bytes = locus_layer_forward_workspace(c->layer);
@@ -72,7 +72,7 @@ static locus_status forward(const call *c, locus_error *error)
 
 static locus_status backward(const call *c, locus_error *error)
 {
-    return locus_layer_backward(c->layer, &c->in, &c->dout, &c->grad, c->flags, c->saved,
+    return locus_layer_backward(c->layer, &c->in, &c->dresults, &c->grad, c->flags, c->saved,
                                 c->saved_bytes, c->work, c->backward_bytes, error);
 }
 
@@ -110,7 +110,7 @@ static void test_refused_inputs(void)
     REFUSED("no-data", forward, LOCUS_ERR_TENSOR, "tensor w_v", c.in.w_v.data = NULL)
     REFUSED("out-shape", forward, LOCUS_ERR_TENSOR, "tensor out", c.results.out.shape[1]++)
     REFUSED("lse-shape", forward, LOCUS_ERR_TENSOR, "tensor lse", c.results.lse.rank = 2)
-    REFUSED("dout-shape", backward, LOCUS_ERR_TENSOR, "tensor dout", c.dout.shape[2]--)
+    REFUSED("dout-shape", backward, LOCUS_ERR_TENSOR, "tensor dout", c.dresults.out.shape[2]--)
     REFUSED("grad-shape", backward, LOCUS_ERR_TENSOR, "grad.b_o", c.grad.b_o.shape[0]--)
     REFUSED("grad-mask", backward, LOCUS_ERR_TENSOR, "grad.mask", c.grad.mask = c.in.mask)
     REFUSED("grad-of-nothing", backward, LOCUS_ERR_TENSOR, "grad.pos", c.grad.pos = c.grad.w_q)
@@ -165,7 +165,7 @@ static void test_refused_overlaps(void)
     REFUSED("grad-on-grad", backward, LOCUS_ERR_OVERLAP, "grad.w_v overlaps grad.w_k",
             c.grad.w_v.data = c.grad.w_k.data)
     REFUSED("grad-on-dout", backward, LOCUS_ERR_OVERLAP, "grad.x overlaps dout",
-            c.grad.x.data = c.dout.data)
+            c.grad.x.data = c.dresults.out.data)
     REFUSED("grad-on-saved", backward, LOCUS_ERR_OVERLAP, "grad.x overlaps saved",
             c.grad.x.data = c.saved)
     REFUSED("grad-on-work", backward, LOCUS_ERR_OVERLAP, "workspace overlaps grad.x",
@@ -189,7 +189,8 @@ static void test_huge(void)
     locus_layer *layer = NULL;
     CHECK(locus_config_init(&config, "none") == LOCUS_OK, "config");
     config.heads = (uint32_t)H;
-    locus_tensors shapes = {.x = locus_view(NULL, LOCUS_F32, 3, (const int64_t[]){B, T, 0})};
+    locus_tensors shapes = {.size = sizeof shapes,
+                            .x = locus_view(NULL, LOCUS_F32, 3, (const int64_t[]){B, T, 0})};
     shapes.w_q = shapes.w_k = shapes.w_v =
         locus_view(NULL, LOCUS_F32, 2, (const int64_t[]){H * D, 0});
     CHECK(locus_layer_new(&layer, &config, &shapes, &error) == LOCUS_ERR_MEMORY, "%s", error.text);

@@ -86,9 +86,10 @@ static int run_backward(const bench *b, const locus_tensors *in, const locus_ten
                         const locus_tensors *grad, uint32_t flags)
 {
     locus_error error = {""};
+    const locus_results dresults = {.size = sizeof dresults, .out = *dout};
     const locus_status status =
-        locus_layer_backward(b->layer, in, dout, grad, flags, b->saved, b->saved_bytes, b->backward,
-                             b->backward_bytes, &error);
+        locus_layer_backward(b->layer, in, &dresults, grad, flags, b->saved, b->saved_bytes,
+                             b->backward, b->backward_bytes, &error);
     return CHECK(status == LOCUS_OK, "backward: %s", error.text);
 }
 
@@ -171,11 +172,13 @@ static void test_batch(size_t i)
     bench b;
     locus_error error = {""};
     CHECK(test_problem_run(all, TEST_FLOAT, 1, &error) == LOCUS_OK, "layer: %s", error.text);
-    locus_tensors in = alone->in[1], grad = {.x = entry(&alone->grad[1].x, last)};
+    locus_tensors in = alone->in[1],
+                  grad = {.size = sizeof grad, .x = entry(&alone->grad[1].x, last)};
     in.x = entry(&in.x, last);
     in.memory = entry(&in.memory, last);
-    const locus_results results = {entry(&alone->results[1].out, last),
-                                   entry(&alone->results[1].lse, last)};
+    const locus_results results = {.size = sizeof results,
+                                   .out = entry(&alone->results[1].out, last),
+                                   .lse = entry(&alone->results[1].lse, last)};
     const locus_tensor dout = entry(&alone->dout[1], last);
     const locus_tensor out = entry(&all->results[1].out, last);
     const locus_tensor dx = entry(&all->grad[1].x, last);
@@ -200,7 +203,7 @@ static void test_chosen(size_t i)
     CHECK(test_problem_run(all, TEST_FLOAT, 1, &error) == LOCUS_OK, "layer: %s", error.text);
     if (bench_open(&b, one, &one->in[1]) && run_forward(&b, &one->in[1], &one->results[1])) {
         for (size_t k = 0; k < LOCUS_TENSOR_COUNT; k++) {
-            locus_tensors grad = {.q = {.rank = 0}};
+            locus_tensors grad = {.size = sizeof grad, .q = {.rank = 0}};
             const locus_tensor *t = locus_tensor_at_const(&one->grad[1], k);
             if (t->rank == 0) continue;
             *locus_tensor_at(&grad, k) = *t;
@@ -208,7 +211,7 @@ static void test_chosen(size_t i)
                 CHECK(same_bits(t, locus_tensor_at_const(&all->grad[1], k)),
                       "grad.%s differs when it is alone", locus_tensor_name(k));
         }
-        const locus_tensors none = {.q = {.rank = 0}};
+        const locus_tensors none = {.size = sizeof none, .q = {.rank = 0}};
         run_backward(&b, &one->in[1], &one->dout[1], &none, 0);
     }
     bench_close(&b);
@@ -308,7 +311,7 @@ static void test_strides(size_t i)
     }
     const wide_copy out = widen(&p->results[1].out), lse = widen(&p->results[1].lse);
     const wide_copy dout = widen(&p->dout[1]);
-    const locus_results results = {out.view, lse.view};
+    const locus_results results = {.size = sizeof results, .out = out.view, .lse = lse.view};
     copy_wide(&dout, &p->dout[1], 1);
     if (bench_open(&b, p, &p->in[1]) && run_forward(&b, &p->in[1], &results) &&
         run_backward(&b, &p->in[1], &dout.view, &p->grad[1], 0)) {

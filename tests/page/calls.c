@@ -33,11 +33,13 @@ static void expect(const char *name, locus_status status, const locus_error *err
 
 static void call_attention(void)
 {
-    const locus_tensors in = {.q = locus_view_bhtd(room[0], B, H, T, D),
+    const locus_tensors in = {.size = sizeof in,
+                              .q = locus_view_bhtd(room[0], B, H, T, D),
                               .k = locus_view_bhtd(room[1], B, H, T, D),
                               .v = locus_view_bhtd(room[2], B, H, T, D)};
-    const locus_results results = {locus_view_bhtd(out, B, H, T, D),
-                                   locus_view(lse, LOCUS_F32, 3, (int64_t[]){B, H, T})};
+    const locus_results results = {.size = sizeof results,
+                                   .out = locus_view_bhtd(out, B, H, T, D),
+                                   .lse = locus_view(lse, LOCUS_F32, 3, (int64_t[]){B, H, T})};
     int64_t rows[11];
     locus_error error = {""};
     CALL(plain, in);
@@ -58,13 +60,15 @@ static void call_attention(void)
 static void call_layers(void)
 {
     const int64_t square[] = {E, E};
-    const locus_tensors in = {.x = locus_view(room[0], LOCUS_F32, 3, (int64_t[]){B, T, E}),
+    const locus_tensors in = {.size = sizeof in,
+                              .x = locus_view(room[0], LOCUS_F32, 3, (int64_t[]){B, T, E}),
                               .w_q = locus_view(room[1], LOCUS_F32, 2, square),
                               .w_k = locus_view(room[2], LOCUS_F32, 2, square),
                               .w_v = locus_view(room[3], LOCUS_F32, 2, square),
                               .w_o = locus_view(room[4], LOCUS_F32, 2, square)};
-    const locus_results results = {locus_view(out, LOCUS_F32, 3, (int64_t[]){B, T, E}),
-                                   locus_view(lse, LOCUS_F32, 3, (int64_t[]){B, H, T})};
+    const locus_results results = {.size = sizeof results,
+                                   .out = locus_view(out, LOCUS_F32, 3, (int64_t[]){B, T, E}),
+                                   .lse = locus_view(lse, LOCUS_F32, 3, (int64_t[]){B, H, T})};
     locus_error error = {""};
     CALL(learned, in, room[5], T, H);
     CALL(sinusoidal, in, H);

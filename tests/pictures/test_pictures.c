@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include <locus/locus.h>
+#include <locus/picture.h>
 
 #include "support/allocator.h"
 #include "support/check.h"
@@ -104,7 +104,7 @@ static void spoil_variants(locus_picture_request *r)
 }
 
 static const refusal refusals[] = {
-    {"size", spoil_size, LOCUS_ERR_ARGUMENT, "expected a picture and a request of"},
+    {"size", spoil_size, LOCUS_ERR_ARGUMENT, "request: found size"},
     {"scheme", spoil_scheme, LOCUS_ERR_SCHEME, "unknown scheme \"t\\x0A6\""},
     {"no scheme", spoil_no_scheme, LOCUS_ERR_ARGUMENT, "scheme: expected a name or a case"},
     {"what", spoil_what, LOCUS_ERR_ARGUMENT,
@@ -203,9 +203,11 @@ static void test_problem_refusals(void)
     };
     if (!check_begin("pictures/problems refused")) return;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        locus_problem p;
+        locus_problem *p = NULL;
+        locus_problem_request request = bad[i];
+        request.size = sizeof request;
         locus_error error = {""};
-        CHECK(locus_problem_build(&p, &bad[i], &error) != LOCUS_OK, "problem %zu was built", i);
+        CHECK(locus_problem_new(&p, &request, &error) != LOCUS_OK, "problem %zu was built", i);
         CHECK(error.text[0] != '\0', "problem %zu: no words", i);
     }
     locus_problem_free(NULL);

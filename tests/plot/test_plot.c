@@ -148,7 +148,8 @@ static void fill(sample *s, double scale)
     for (size_t c = 0; c < SERIES; c++) {
         for (size_t i = 0; i < POINTS; i++)
             s->curves[c][i] = i == 50 ? NAN : scale * cos((double)(c * i) / 20);
-        s->series[c] = (locus_series){.name = hostile[c], .y = s->curves[c], .count = POINTS};
+        s->series[c] = (locus_series){
+            .size = sizeof(locus_series), .name = hostile[c], .y = s->curves[c], .count = POINTS};
     }
     const locus_axis words = {.label = "key <n>", .unit = "tokens & more", .names = hostile};
     const locus_axis numbers = {.label = "position", .first = -1000, .step = 250};
@@ -180,7 +181,9 @@ static void fill(sample *s, double scale)
         {.kind = LOCUS_PANEL_STACK, .series = s->series, .series_count = 3},
     };
     memcpy(s->panels, panels, sizeof panels);
-    s->figure = (locus_figure){.title = "Tokens <of> strangers & what they do to a long head line",
+    for (size_t i = 0; i < 5; i++) s->panels[i].size = sizeof *s->panels;
+    s->figure = (locus_figure){.size = sizeof s->figure,
+                               .title = "Tokens <of> strangers & what they do to a long head line",
                                .description = "\"everything\" at once",
                                .caption = "query down, key across; and some more words that make "
                                           "this caption break at small widths",
@@ -266,8 +269,14 @@ static int overlap(const locus_box *a, const locus_box *b)
 static void check_layout(const locus_figure *figure, uint32_t width)
 {
     static recorder r;
-    const locus_canvas canvas = {&r, on_begin, on_boxes, on_line, on_label, on_end};
-    const locus_render render = {.width = width};
+    const locus_canvas canvas = {.size = sizeof canvas,
+                                 .context = &r,
+                                 .begin = on_begin,
+                                 .boxes = on_boxes,
+                                 .line = on_line,
+                                 .label = on_label,
+                                 .end = on_end};
+    const locus_render render = {.size = sizeof render, .width = width};
     locus_error error = {""};
     memset(&r, 0, sizeof r);
     CHECK(locus_figure_draw(figure, &render, &canvas, NULL, &error) == LOCUS_OK, "%s", error.text);
@@ -307,7 +316,8 @@ static void test_svg(void)
     static sample s;
     locus_text out = {0};
     locus_error error = {""};
-    const locus_render render = {.fragment = 1, .prefix = "fig-7", .theme = LOCUS_THEME_AUTO};
+    const locus_render render = {
+        .size = sizeof render, .fragment = 1, .prefix = "fig-7", .theme = LOCUS_THEME_AUTO};
     fill(&s, 1);
     if (check_begin("plot/svg/fragment")) {
         CHECK(locus_figure_render(&s.figure, LOCUS_FORMAT_SVG, &render, &out, &error) == LOCUS_OK,
@@ -339,7 +349,7 @@ static void test_other_formats(void)
     fill(&s, 1);
     for (int format = LOCUS_FORMAT_TERMINAL; format <= LOCUS_FORMAT_JSON; format++) {
         for (uint32_t width = 1; width <= 161; width += 40) {
-            const locus_render render = {.width = width, .plain = 1};
+            const locus_render render = {.size = sizeof render, .width = width, .plain = 1};
             locus_text out = {0};
             if (!check_begin("plot/format%d/%u", format, (unsigned)width)) continue;
             CHECK(locus_figure_render(&s.figure, (locus_format)format, &render, &out, &error) ==
@@ -371,15 +381,18 @@ static void test_refusals(void)
 {
     static sample s;
     fill(&s, 1);
-    const locus_render narrow = {.width = 10}, wide = {.width = 10001}, prefix = {.prefix = "a b"},
-                       digit = {.prefix = "7"};
-    const locus_figure none = {.title = "no panels"};
-    const locus_panel huge = {.values = s.cells, .rows = 1 << 20, .columns = 2};
-    const locus_panel empty = {.values = s.cells, .rows = 0, .columns = 2};
-    const locus_panel bare = {.kind = LOCUS_PANEL_LINES};
-    const locus_figure of_huge = {.panels = &huge, .panel_count = 1};
-    const locus_figure of_empty = {.panels = &empty, .panel_count = 1};
-    const locus_figure of_bare = {.panels = &bare, .panel_count = 1};
+    const locus_render narrow = {.size = sizeof narrow, .width = 10},
+                       wide = {.size = sizeof wide, .width = 10001},
+                       prefix = {.size = sizeof prefix, .prefix = "a b"},
+                       digit = {.size = sizeof digit, .prefix = "7"};
+    const locus_figure none = {.size = sizeof none, .title = "no panels"};
+    const locus_panel huge = {
+        .size = sizeof huge, .values = s.cells, .rows = 1 << 20, .columns = 2};
+    const locus_panel empty = {.size = sizeof empty, .values = s.cells, .rows = 0, .columns = 2};
+    const locus_panel bare = {.size = sizeof bare, .kind = LOCUS_PANEL_LINES};
+    const locus_figure of_huge = {.size = sizeof of_huge, .panels = &huge, .panel_count = 1};
+    const locus_figure of_empty = {.size = sizeof of_empty, .panels = &empty, .panel_count = 1};
+    const locus_figure of_bare = {.size = sizeof of_bare, .panels = &bare, .panel_count = 1};
     refuse("no-figure", NULL, NULL);
     refuse("no-panels", &none, NULL);
     refuse("too-many-cells", &of_huge, NULL);

@@ -42,7 +42,7 @@ static locus_tensors wanted_gradients(const test_problem *p, const test_manner *
 {
     if (manner->only == NULL) return p->grad[1];
     const size_t index = (size_t)locus_tensor_index(manner->only);
-    locus_tensors alone = {0};
+    locus_tensors alone = {.size = sizeof alone};
     *locus_tensor_at(&alone, index) = *locus_tensor_at_const(&p->grad[1], index);
     return alone;
 }
@@ -81,8 +81,9 @@ static locus_status run_attend(const test_problem *p, const test_manner *manner,
     status = run_forward(p, plan, manner->prepared, workspace, forward, error);
     if (status == LOCUS_OK && !manner->forward_only) {
         const locus_tensors grad = wanted_gradients(p, manner);
+        const locus_results dresults = test_problem_gradient(p, TEST_FLOAT);
         status =
-            locus_backward(plan, &p->in[1], &p->results[1], &p->dout[1], &grad,
+            locus_backward(plan, &p->in[1], &p->results[1], &dresults, &grad,
                            manner->accumulate ? LOCUS_ACCUMULATE : 0, workspace, backward, error);
     }
     free(memory);
@@ -105,8 +106,9 @@ static locus_status run_layer(const test_problem *p, const test_manner *manner, 
                                  error);
     if (status == LOCUS_OK && !manner->forward_only) {
         const locus_tensors grad = wanted_gradients(p, manner);
+        const locus_results dresults = test_problem_gradient(p, TEST_FLOAT);
         memset(workspace, 0xff, backward);
-        status = locus_layer_backward(layer, &p->in[1], &p->dout[1], &grad,
+        status = locus_layer_backward(layer, &p->in[1], &dresults, &grad,
                                       manner->accumulate ? LOCUS_ACCUMULATE : 0, saved, kept,
                                       workspace, backward, error);
     }
@@ -152,7 +154,8 @@ static void judge_gradient(const test_problem *p, size_t index, const test_manne
  * that lie below a. */
 static void judge_oracle(const test_problem *p)
 {
-    const double angle = p->config.offset_given ? fabs((double)p->config.query_offset) : 0.0;
+    const double angle =
+        p->config.query_offset != LOCUS_UNSET ? fabs((double)p->config.query_offset) : 0.0;
     const double tolerance = 1e-9 + angle * 8 * 0x1p-53;
     const locus_results *results = &p->results[0];
     locus_tensor out = results->out, lse = results->lse;

@@ -89,7 +89,7 @@ static const double *table_at(const locus_tensor *t, int64_t head, int64_t row)
 static real scale_of(const test_problem *p)
 {
     const real D = (real)p->spec.D;
-    if (p->config.scale_given) return (real)p->config.scale;
+    if (p->config.scale != LOCUS_UNSET_REAL) return (real)p->config.scale;
     if (p->spec.D == 0 || is(p, "t5")) return 1;
     if (is(p, "tupe")) return 1 / sqrtl(2 * D);
     if (is(p, "deberta"))
@@ -264,7 +264,7 @@ void test_naive(const test_problem *problem, double *out, double *lse)
 {
     const test_spec *s = &problem->spec;
     const int64_t offset =
-        problem->config.offset_given ? problem->config.query_offset : s->Tk - s->Tq;
+        problem->config.query_offset != LOCUS_UNSET ? problem->config.query_offset : s->Tk - s->Tq;
     real *score = malloc((size_t)(s->Tk + s->Dv + 1) * sizeof *score);
     if (score == NULL) exit(2);
     int64_t row = 0;

@@ -10,6 +10,8 @@
 #include <locus/layer.h>
 #include <locus/oracle.h>
 
+#include "core/shape.h"
+
 enum { ALIGNMENT = 64 };
 
 static void nonsense(const test_problem *p, const char *what, const char *text)
@@ -106,25 +108,20 @@ static void fill_mask(const test_problem *p, size_t index, const char *name, con
 /* ---- settings ---- */
 
 static const char *const config_keys[] = {"causal", "window_left", "window_right", "query_offset",
-                                          "scale",  "dropout",     "dropout_seed"};
+                                          "scale",  "dropout",     "dropout_seed", "softcap"};
 
 static int set_config(locus_config *c, const char *key, const char *value)
 {
     size_t which = 0;
-    while (which < 7 && strcmp(config_keys[which], key) != 0) which++;
+    while (which < 8 && strcmp(config_keys[which], key) != 0) which++;
     switch (which) {
     case 0: c->causal = (uint32_t)strtoul(value, NULL, 10); return 1;
     case 1: c->window_left = strtoll(value, NULL, 10); return 1;
     case 2: c->window_right = strtoll(value, NULL, 10); return 1;
-    case 3:
-        c->offset_given = 1;
-        c->query_offset = strtoll(value, NULL, 10);
-        return 1;
-    case 4:
-        c->scale_given = 1;
-        c->scale = strtod(value, NULL);
-        return 1;
+    case 3: c->query_offset = strtoll(value, NULL, 10); return 1;
+    case 4: c->scale = strtod(value, NULL); return 1;
     case 5: c->dropout = strtod(value, NULL); return 1;
+    case 7: c->softcap = strtod(value, NULL); return 1;
     case 6: c->dropout_seed = strtoull(value, NULL, 10); return 1;
     default: return 0;
     }
@@ -151,7 +148,7 @@ static void read_settings(test_problem *p)
 
 static int64_t offset_of(const test_problem *p)
 {
-    return p->config.offset_given ? p->config.query_offset : p->spec.Tk - p->spec.Tq;
+    return p->config.query_offset != LOCUS_UNSET ? p->config.query_offset : p->spec.Tk - p->spec.Tq;
 }
 
 /* The farthest distance of any pair, or spec.reach. */
@@ -163,47 +160,46 @@ static int64_t reach_of(const test_problem *p)
     return first > last ? first : last;
 }
 
+static int has_option(const test_problem *p, const char *name)
+{
+    const locus_scheme_info *scheme = locus_scheme_find(p->spec.scheme);
+    const locus_option_info *o;
+    for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL; i++)
+        if (strcmp(o->name, name) == 0) return 1;
+    return 0;
+}
+
 /* Rows of the relative tables. Also fixes delta_min, which goes with them. */
 static int64_t rows_of(test_problem *p)
 {
     locus_options *o = &p->config.options;
-    if (strcmp(p->spec.scheme, "shaw") == 0) return o->clip_left + o->clip_right + 1;
-    if (strcmp(p->spec.scheme, "deberta") == 0) return 2 * o->span;
-    if (strcmp(p->spec.scheme, "transformer_xl") == 0) o->delta_min = -reach_of(p);
+    if (has_option(p, "clip_left")) return o->clip_left + o->clip_right + 1;
+    if (has_option(p, "span")) return 2 * o->span;
+    if (has_option(p, "delta_min")) o->delta_min = -reach_of(p);
     return 2 * reach_of(p) + 1;
 }
 
-static int64_t extent(test_problem *p, const char *token, size_t length)
+static locus_extents extents_of(test_problem *p)
 {
     const test_spec *s = &p->spec;
-    const int64_t positions = reach_of(p) + 1 > s->Tk ? reach_of(p) + 1 : s->Tk;
-    const struct {
-        const char *token;
-        int64_t value;
-    } known[] = {
-        {"B", s->B},
-        {"H", s->H},
-        {"Hk", s->Hk},
-        {"Tq", s->Tq},
-        {"Tk", s->Tk},
-        {"D", s->D},
-        {"Dv", s->Dv},
-        {"E", s->E},
-        {"T", s->Tq},
-        {"2", 2},
-        {"M", s->Tk - s->Tq},
-        {"HD", s->H * s->D},
-        {"R", rows_of(p)},
-        {">=T", positions + 1},
-        {"buckets", p->config.options.buckets},
-        {"1|B", s->B},
-        {"1|H", s->H},
+    return (locus_extents){
+        .B = s->B,
+        .H = s->H,
+        .Hk = s->Hk,
+        .Tq = s->Tq,
+        .Tk = s->Tk,
+        .D = s->D,
+        .Dv = s->Dv,
+        .E = s->E,
+        .T = s->Tq,
+        .M = s->Tk - s->Tq,
+        .HD = s->H * s->D,
+        .R = rows_of(p),
+        .S1 = 2,
+        .pairs = s->D / 2,
+        .axes = 1,
+        .buckets = p->config.options.buckets,
     };
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strlen(known[i].token) == length && memcmp(known[i].token, token, length) == 0)
-            return known[i].value;
-    nonsense(p, "unknown axis", token);
-    return 0;
 }
 
 /* ---- lists of words ---- */
@@ -232,73 +228,91 @@ static void make_pair(test_problem *p, locus_tensor *wide, locus_tensor *narrow,
     *narrow = locus_view(take(p, elements * sizeof(float)), LOCUS_F32, rank, shape);
 }
 
+/* Positions beyond every row, where a shape says "at least". */
+static int64_t positions_of(const test_problem *p)
+{
+    return (reach_of(p) + 1 > p->spec.Tk ? reach_of(p) + 1 : p->spec.Tk) + 1;
+}
+
+/* One row per distance, in order. */
+static void fill_map(const locus_tensor *t)
+{
+    for (int64_t i = 0; i < t->shape[0]; i++) ((int64_t *)t->data)[i] = i;
+}
+
+/* Masks and maps: the same memory on both sides, no gradient. */
+static void make_whole(test_problem *p, size_t index, const locus_tensor_info *info,
+                       locus_dtype dtype, uint32_t rank, const int64_t *shape)
+{
+    const locus_tensor view = locus_view(NULL, dtype, rank, shape);
+    const size_t bytes = (size_t)locus_tensor_elements(&view) * locus_dtype_bytes(dtype);
+    const locus_tensor made = locus_view(take(p, bytes), dtype, rank, shape);
+    if (dtype == LOCUS_U8)
+        fill_mask(p, index, info->name, &made);
+    else
+        fill_map(&made);
+    *locus_tensor_at(&p->in[TEST_ORACLE], index) = made;
+    *locus_tensor_at(&p->in[TEST_FLOAT], index) = made;
+}
+
 static void make_tensor(test_problem *p, const locus_tensor_info *info, const char *choice)
 {
+    enum { FEATURES = 5 };
     const size_t index = (size_t)locus_tensor_index(info->name);
     locus_tensor *wide = locus_tensor_at(&p->in[TEST_ORACLE], index);
     locus_tensor *narrow = locus_tensor_at(&p->in[TEST_FLOAT], index);
+    const locus_extents extents = extents_of(p);
+    const int is_map = (info->dtypes >> LOCUS_I64 & 1u) != 0;
     int64_t shape[LOCUS_MAX_RANK];
     uint32_t rank = 0;
-    for (const char *token = info->shape; *token != '\0'; rank++) {
-        const size_t length = strcspn(token, " ");
-        shape[rank] = extent(p, token, length);
-        if (choice != NULL && choice[0] == ':' && rank < 2 && choice[1 + rank] == '1')
-            shape[rank] = 1;
-        token += length + (token[length] == ' ');
-    }
-    if (strcmp(info->name, "mask") == 0 || strcmp(info->name, "key_mask") == 0) {
-        const locus_tensor view = locus_view(NULL, LOCUS_U8, rank, shape);
-        *wide = *narrow =
-            locus_view(take(p, (size_t)locus_tensor_elements(&view)), LOCUS_U8, rank, shape);
-        fill_mask(p, index, info->name, wide);
+    if (!locus_shape_make(&extents, info->shape, is_map ? 2 * reach_of(p) + 1 : FEATURES, shape,
+                          &rank))
+        nonsense(p, "shape", info->shape);
+    const char *at_least = strstr(info->shape, ">=T");
+    if (at_least != NULL) shape[at_least == info->shape ? 0 : 1] = positions_of(p);
+    for (uint32_t axis = 0; choice != NULL && choice[0] == ':' && axis < 2; axis++)
+        if (choice[1 + axis] == '1') shape[axis] = 1;
+    if ((info->dtypes & 1u << LOCUS_F32) == 0) {
+        make_whole(p, index, info, is_map ? LOCUS_I64 : LOCUS_U8, rank, shape);
         return;
     }
     make_pair(p, wide, narrow, rank, shape);
     fill(p, index, info->name, wide);
+    if ((info->uses & LOCUS_USE_GRADIENT) == 0) return;
     make_pair(p, locus_tensor_at(&p->grad[TEST_ORACLE], index),
               locus_tensor_at(&p->grad[TEST_FLOAT], index), rank, shape);
 }
 
-/* Tensors that every scheme takes; the extra ones only when asked for. */
-static const locus_tensor_info common[] = {
-    {.name = "q", .shape = "B H Tq D", .levels = LOCUS_ATTEND, .required = 1},
-    {.name = "k", .shape = "B Hk Tk D", .levels = LOCUS_ATTEND, .required = 1},
-    {.name = "v", .shape = "B Hk Tk Dv", .levels = LOCUS_ATTEND, .required = 1},
-    {.name = "x", .shape = "B T E", .levels = LOCUS_LAYER, .required = 1},
-    {.name = "w_q", .shape = "HD E", .levels = LOCUS_LAYER, .required = 1},
-    {.name = "w_k", .shape = "HD E", .levels = LOCUS_LAYER, .required = 1},
-    {.name = "w_v", .shape = "HD E", .levels = LOCUS_LAYER, .required = 1},
-    {.name = "w_o", .shape = "E HD", .levels = LOCUS_LAYER},
-    {.name = "b_q", .shape = "HD", .levels = LOCUS_LAYER},
-    {.name = "b_k", .shape = "HD", .levels = LOCUS_LAYER},
-    {.name = "b_v", .shape = "HD", .levels = LOCUS_LAYER},
-    {.name = "b_o", .shape = "E", .levels = LOCUS_LAYER},
-    {.name = NULL},
-};
-static const locus_tensor_info extra[] = {
-    {.name = "bias_dense", .shape = "1|B 1|H Tq Tk", .levels = LOCUS_ATTEND | LOCUS_LAYER},
-    {.name = "key_mask", .shape = "B Tk", .levels = LOCUS_ATTEND | LOCUS_LAYER},
-    {.name = "mask", .shape = "1|B 1|H Tq Tk", .levels = LOCUS_ATTEND | LOCUS_LAYER},
-    {.name = "memory", .shape = "B M E", .levels = LOCUS_LAYER},
-    {.name = NULL},
-};
-
-static void make_list(test_problem *p, const locus_tensor_info *list)
+/* Common tensors that stand for something beside the call itself: only when asked for. */
+static int is_extra(const locus_tensor_info *info)
 {
-    for (; list->name != NULL; list++)
-        if ((list->levels & p->spec.level) != 0 &&
-            (list->required || find_word(p->spec.without, list->name) == NULL))
-            make_tensor(p, list, NULL);
+    static const char *const usual[] = {"w_o", "b_q", "b_k", "b_v", "b_o"};
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (strcmp(info->name, usual[i]) == 0) return 0;
+    return !info->required;
 }
 
-static void make_extra(test_problem *p)
+static void make_one(test_problem *p, const locus_tensor_info *info, int extra)
 {
-    for (const locus_tensor_info *info = extra; info->name != NULL; info++) {
-        if ((info->levels & p->spec.level) == 0) continue;
-        const char *choice = find_word(p->spec.with, info->name);
-        const int is_memory = strcmp(info->name, "memory") == 0;
-        if (is_memory ? p->spec.Tk > p->spec.Tq : choice != NULL) make_tensor(p, info, choice);
+    const char *choice = find_word(p->spec.with, info->name);
+    if ((info->levels & p->spec.level) == 0) return;
+    if (strcmp(info->name, "memory") == 0) {
+        if (p->spec.Tk > p->spec.Tq) make_tensor(p, info, NULL);
+    } else if (extra) {
+        if (choice != NULL) make_tensor(p, info, choice);
+    } else if (info->required || find_word(p->spec.without, info->name) == NULL) {
+        make_tensor(p, info, NULL);
     }
+}
+
+static void make_tensors(test_problem *p)
+{
+    const locus_scheme_info *scheme = locus_scheme_find(p->spec.scheme);
+    const locus_tensor_info *info;
+    for (size_t i = 0; (info = locus_common_tensor(i)) != NULL; i++)
+        make_one(p, info, is_extra(info));
+    for (size_t i = 0; (info = locus_scheme_tensor(scheme, i)) != NULL; i++)
+        make_one(p, info, (info->uses & LOCUS_USE_PLAN) != 0 && !info->required);
 }
 
 static void make_results(test_problem *p)
@@ -313,6 +327,9 @@ static void make_results(test_problem *p)
     make_pair(p, &p->results[0].lse, &p->results[1].lse, 3, attend);
     make_pair(p, &p->dout[0], &p->dout[1], rank, shape);
     fill(p, LOCUS_TENSOR_COUNT, "dout", &p->dout[0]);
+    if (find_word(s->with, "dlse") == NULL) return;
+    make_pair(p, &p->dlse[0], &p->dlse[1], 3, attend);
+    fill(p, LOCUS_TENSOR_COUNT + 1, "dlse", &p->dlse[0]);
 }
 
 static void describe(test_problem *p)
@@ -345,10 +362,14 @@ test_problem *test_problem_new(const test_spec *spec)
         nonsense(p, "no scheme", spec->scheme);
     p->config.heads = (uint32_t)spec->H;
     p->config.threads = 1;
+    if ((locus_scheme_find(spec->scheme)->traits & LOCUS_TRAIT_CAUSAL) != 0) p->config.causal = 1;
     read_settings(p);
-    make_list(p, common);
-    make_list(p, locus_scheme_find(spec->scheme)->tensors);
-    make_extra(p);
+    for (int path = 0; path < TEST_PATHS; path++) {
+        p->in[path].size = sizeof p->in[path];
+        p->grad[path].size = sizeof p->grad[path];
+        p->results[path].size = sizeof p->results[path];
+    }
+    make_tensors(p);
     make_results(p);
     describe(p);
     test_problem_sync(p);
@@ -357,7 +378,7 @@ test_problem *test_problem_new(const test_spec *spec)
 
 static void sync_tensor(const locus_tensor *wide, const locus_tensor *narrow)
 {
-    const int64_t elements = wide->dtype == LOCUS_U8 ? 0 : locus_tensor_elements(wide);
+    const int64_t elements = wide->dtype != LOCUS_F64 ? 0 : locus_tensor_elements(wide);
     for (int64_t i = 0; i < elements; i++) {
         test_set_value(narrow, i, test_value(wide, i));
         test_set_value(wide, i, test_value(narrow, i));
@@ -370,6 +391,7 @@ void test_problem_sync(test_problem *problem)
         sync_tensor(locus_tensor_at_const(&problem->in[0], i),
                     locus_tensor_at_const(&problem->in[1], i));
     sync_tensor(&problem->dout[0], &problem->dout[1]);
+    sync_tensor(&problem->dlse[0], &problem->dlse[1]);
 }
 
 /* ---- running ---- */
@@ -380,8 +402,16 @@ static void poison(const locus_tensor *t)
     for (int64_t i = 0; i < elements; i++) test_set_value(t, i, (double)NAN);
 }
 
+locus_results test_problem_gradient(const test_problem *problem, int path)
+{
+    return (locus_results){.size = sizeof(locus_results),
+                           .out = problem->dout[path],
+                           .lse = problem->dlse[path]};
+}
+
 static locus_status run_attend(test_problem *p, int gradients, locus_error *error)
 {
+    const locus_results dresults = test_problem_gradient(p, TEST_FLOAT);
     locus_plan *plan = NULL;
     locus_status status = locus_plan_new(&plan, &p->config, &p->in[1], error);
     if (status != LOCUS_OK) return status;
@@ -393,7 +423,7 @@ static locus_status run_attend(test_problem *p, int gradients, locus_error *erro
     if (workspace == NULL) nonsense(p, "no memory for", "a workspace");
     status = locus_forward(plan, &p->in[1], &p->results[1], workspace, forward, error);
     if (status == LOCUS_OK && gradients)
-        status = locus_backward(plan, &p->in[1], &p->results[1], &p->dout[1], &p->grad[1], 0,
+        status = locus_backward(plan, &p->in[1], &p->results[1], &dresults, &p->grad[1], 0,
                                 workspace, backward, error);
     free(workspace);
     locus_plan_free(plan);
@@ -402,6 +432,7 @@ static locus_status run_attend(test_problem *p, int gradients, locus_error *erro
 
 static locus_status run_layer(test_problem *p, int gradients, locus_error *error)
 {
+    const locus_results dresults = test_problem_gradient(p, TEST_FLOAT);
     locus_layer *layer = NULL;
     locus_status status = locus_layer_new(&layer, &p->config, &p->in[1], error);
     if (status != LOCUS_OK) return status;
@@ -415,7 +446,7 @@ static locus_status run_layer(test_problem *p, int gradients, locus_error *error
     status = locus_layer_forward(layer, &p->in[1], &p->results[1], saved, kept, workspace, forward,
                                  error);
     if (status == LOCUS_OK && gradients)
-        status = locus_layer_backward(layer, &p->in[1], &p->dout[1], &p->grad[1], 0, saved, kept,
+        status = locus_layer_backward(layer, &p->in[1], &dresults, &p->grad[1], 0, saved, kept,
                                       workspace, backward, error);
     free(saved);
     free(workspace);
@@ -426,13 +457,14 @@ static locus_status run_layer(test_problem *p, int gradients, locus_error *error
 locus_status test_problem_run(test_problem *problem, int path, int gradients, locus_error *error)
 {
     test_problem *p = problem;
+    const locus_results dresults = test_problem_gradient(p, TEST_ORACLE);
     poison(&p->results[path].out);
     poison(&p->results[path].lse);
     for (size_t i = 0; gradients && i < LOCUS_TENSOR_COUNT; i++)
         poison(locus_tensor_at_const(&p->grad[path], i));
     if (path == TEST_ORACLE)
         return locus_oracle(p->spec.level, &p->config, &p->in[0], &p->results[0],
-                            gradients ? &p->dout[0] : NULL, gradients ? &p->grad[0] : NULL, error);
+                            gradients ? &dresults : NULL, gradients ? &p->grad[0] : NULL, error);
     return p->spec.level == LOCUS_LAYER ? run_layer(p, gradients, error)
                                         : run_attend(p, gradients, error);
 }
@@ -446,5 +478,9 @@ double test_problem_loss(const test_problem *problem)
     double loss = 0.0;
     for (int64_t i = 0; i < elements; i++)
         loss += test_value(out, i) * test_value(&problem->dout[0], i);
+    const locus_tensor *lse = &problem->results[0].lse, *dlse = &problem->dlse[0];
+    const int64_t rows = locus_tensor_elements(dlse);
+    for (int64_t i = 0; i < rows; i++)
+        if (test_value(lse, i) != -INFINITY) loss += test_value(lse, i) * test_value(dlse, i);
     return loss;
 }

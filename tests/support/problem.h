@@ -40,6 +40,7 @@ typedef struct test_problem {
     locus_config config;
     locus_tensors in[TEST_PATHS];
     locus_tensor dout[TEST_PATHS];
+    locus_tensor dlse[TEST_PATHS]; /* only with "dlse"                  */
     locus_results results[TEST_PATHS];
     locus_tensors grad[TEST_PATHS];
     char shape[64]; /* "B2H2T7D5"                                    */
@@ -60,7 +61,10 @@ locus_status test_problem_run(test_problem *problem, int path, int gradients, lo
 /* "oracle" or "float". */
 const char *test_path_name(int path);
 
-/* sum(out * dout) of the oracle's side as it stands after test_problem_run. */
+/* dout and dlse of one side, as the library takes them. */
+locus_results test_problem_gradient(const test_problem *problem, int path);
+
+/* sum(out * dout) + sum(lse * dlse) of the oracle's side as it stands after test_problem_run. */
 double test_problem_loss(const test_problem *problem);
 
 /* Element `index` of a dense tensor of either floating type. */

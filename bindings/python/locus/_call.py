@@ -4,9 +4,9 @@
 import numpy as np
 
 from ._runtime import threads_for
-from ._schemes import TENSORS
+from ._schemes import DIFFERENTIABLE, TENSORS
 
-_SETTINGS = ("window_left", "window_right", "query_offset", "dropout_seed", "isa", "path")
+_SETTINGS = ("window_left", "window_right", "query_offset", "softcap", "dropout_seed", "isa", "path")
 
 
 def split(scheme, tensors, settings, more):
@@ -44,9 +44,9 @@ def empty(shape):
 
 
 def gradients_for(tensors, wrt):
-    """Arrays for the gradients of the tensors named in `wrt`; None: of all but the masks."""
+    """Arrays for the gradients of the tensors named in `wrt`; None: of all that have one."""
     if wrt is None:
-        wrt = [name for name, array in tensors.items() if array is not None and name not in ("mask", "key_mask")]
+        wrt = [name for name, array in tensors.items() if array is not None and name in DIFFERENTIABLE]
     missing = [name for name in wrt if tensors.get(name) is None]
     if missing:
         raise ValueError(f"wrt: found {missing[0]!r}, expected a tensor of the call")

@@ -19,6 +19,7 @@ class Status(IntEnum):
     FORMAT = 9
     IO = 10
     ISA = 11
+    UNSUPPORTED = 12
 
 
 class LocusError(Exception):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from . import _native
 
 _LEVELS = {1: "attend", 2: "layer"}
-_TRAITS = {1: "relative", 2: "symmetric", 4: "learned"}
+_TRAITS = {1: "relative", 2: "symmetric", 4: "learned", 8: "causal"}
 
 
 def _names(bits, table):
@@ -38,6 +38,9 @@ class Tensor:
     shape: str
     levels: tuple
     required: bool
+    dtypes: tuple  # of "F32", "F16", "BF16", "U8", "I64"
+    gradient: bool  # a call gives its gradient
+    planned: bool  # its numbers are read when a plan is made
 
 
 @dataclass(frozen=True)
@@ -67,7 +70,14 @@ def _option(declared):
 
 
 def _tensor(declared):
-    return Tensor(**dict(declared, help=declared["help"] or "", levels=_names(declared["levels"], _LEVELS)))
+    return Tensor(
+        **dict(
+            declared,
+            help=declared["help"] or "",
+            levels=_names(declared["levels"], _LEVELS),
+            dtypes=tuple(declared["dtypes"]),
+        )
+    )
 
 
 def _scheme(declared):
@@ -87,9 +97,14 @@ def schemes():
     return [_scheme(declared) for declared in _native.schemes()]
 
 
-# Names that `attend` and `layer` take for tensors; every other keyword is an option.
-TENSORS = frozenset(
-    tensor["name"]
+_DECLARED = [
+    tensor
     for declared in [{"tensors": _native.common_tensors()}, *_native.schemes()]
     for tensor in declared["tensors"]
-)
+]
+
+# Names that `attend` and `layer` take for tensors; every other keyword is an option.
+TENSORS = frozenset(tensor["name"] for tensor in _DECLARED)
+
+# Those that have a gradient.
+DIFFERENTIABLE = frozenset(tensor["name"] for tensor in _DECLARED if tensor["gradient"])

@@ -10,7 +10,7 @@ typedef struct call {
     native_config config;
     locus_tensors in, grad;
     locus_results results;
-    locus_tensor dout;
+    locus_results dresults;
     native_plan *plan;
     native_workspace workspace;
     native_holds holds;
@@ -20,6 +20,8 @@ static void start_call(call *c)
 {
     memset(&c->in, 0, sizeof c->in);
     memset(&c->results, 0, sizeof c->results);
+    c->in.size = sizeof c->in;
+    c->results.size = sizeof c->results;
     c->plan = NULL;
     c->workspace.memory = NULL;
     c->holds.count = 0;
@@ -55,11 +57,13 @@ static int read_gradients(call *c, PyObject *dout, PyObject *grads, PyObject *ac
                           uint32_t *flags)
 {
     memset(&c->grad, 0, sizeof c->grad);
-    memset(&c->dout, 0, sizeof c->dout);
+    memset(&c->dresults, 0, sizeof c->dresults);
+    c->grad.size = sizeof c->grad;
+    c->dresults.size = sizeof c->dresults;
     const int add = PyObject_IsTrue(accumulate);
     if (add < 0) return -1;
     *flags = add ? LOCUS_ACCUMULATE : 0;
-    if (read_one(c, &c->dout, dout, "dout", 0) != 0) return -1;
+    if (read_one(c, &c->dresults.out, dout, "dout", 0) != 0) return -1;
     return native_read_tensors(&c->grad, &c->holds, grads, "grad.", 1);
 }
 
@@ -120,8 +124,9 @@ PyObject *native_backward(PyObject *module, PyObject *const *args, Py_ssize_t co
         return give_up(&c);
     locus_error error = {.text = ""};
     locus_status status = LOCUS_OK;
-    Py_BEGIN_ALLOW_THREADS status = locus_backward(plan, &c.in, &c.results, &c.dout, &c.grad, flags,
-                                                   c.workspace.memory, c.workspace.bytes, &error);
+    Py_BEGIN_ALLOW_THREADS status =
+        locus_backward(plan, &c.in, &c.results, &c.dresults, &c.grad, flags, c.workspace.memory,
+                       c.workspace.bytes, &error);
     Py_END_ALLOW_THREADS return conclude(&c, status, &error);
 }
 
@@ -230,7 +235,7 @@ PyObject *native_layer_backward(PyObject *module, PyObject *const *args, Py_ssiz
     locus_status status = LOCUS_OK;
     Py_INCREF(args[2]);
     Py_BEGIN_ALLOW_THREADS status =
-        locus_layer_backward(layer, &c.in, &c.dout, &c.grad, flags, saved->memory, saved->bytes,
+        locus_layer_backward(layer, &c.in, &c.dresults, &c.grad, flags, saved->memory, saved->bytes,
                              c.workspace.memory, c.workspace.bytes, &error);
     Py_END_ALLOW_THREADS Py_DECREF(args[2]);
     return conclude(&c, status, &error);

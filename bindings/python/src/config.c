@@ -149,18 +149,6 @@ static int read_options(native_config *config, PyObject *options)
 
 /* ---- the configuration ---- */
 
-static int read_offset(native_config *config, PyObject *value, const char *name)
-{
-    config->c.offset_given = 1;
-    return read_int64(value, name, &config->c.query_offset);
-}
-
-static int read_scale(native_config *config, PyObject *value, const char *name)
-{
-    config->c.scale_given = 1;
-    return read_double(value, name, &config->c.scale);
-}
-
 static int read_isa(native_config *config, PyObject *value, const char *name)
 {
     config->c.isa = config->isa;
@@ -183,6 +171,9 @@ READ_FIELD(heads, read_uint32)
 READ_FIELD(threads, read_uint32)
 READ_FIELD(window_left, read_int64)
 READ_FIELD(window_right, read_int64)
+READ_FIELD(query_offset, read_int64)
+READ_FIELD(scale, read_double)
+READ_FIELD(softcap, read_double)
 READ_FIELD(dropout, read_double)
 READ_FIELD(dropout_seed, read_uint64)
 #undef READ_FIELD
@@ -196,8 +187,9 @@ static int read_setting(native_config *config, const char *name, PyObject *value
         {"causal", read_causal},
         {"window_left", read_window_left},
         {"window_right", read_window_right},
-        {"query_offset", read_offset},
+        {"query_offset", read_query_offset},
         {"scale", read_scale},
+        {"softcap", read_softcap},
         {"dropout", read_dropout},
         {"dropout_seed", read_dropout_seed},
         {"threads", read_threads},

@@ -27,17 +27,10 @@ static int read_dtype(const dlpack_tensor *t, locus_dtype *dtype, const native_r
         [DLPACK_INT] = "I", [DLPACK_UINT] = "U", [DLPACK_FLOAT] = "F", [DLPACK_BFLOAT] = "BF"};
     const unsigned code = t->dtype.code, bits = t->dtype.bits;
     if (t->dtype.lanes != 1) return native_refuse_type(role, "vectors as elements");
-    if (code == DLPACK_FLOAT && bits == 32) {
-        *dtype = LOCUS_F32;
-        return 0;
-    }
-    if (bits == 8 && (code == DLPACK_UINT || code == DLPACK_BOOL)) {
-        *dtype = LOCUS_U8;
-        return 0;
-    }
     char found[16];
     const int known = code < sizeof kinds / sizeof *kinds && kinds[code] != NULL;
     snprintf(found, sizeof found, "%s%u", known ? kinds[code] : "", bits);
+    if (native_find_dtype(code == DLPACK_BOOL && bits == 8 ? "U8" : found, dtype)) return 0;
     return native_refuse_type(role, known ? found : "another type");
 }
 

@@ -111,7 +111,7 @@ static PyObject *names_of(const explanation *e)
 PyObject *native_explain(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    explanation e = {.block = {.size = sizeof e.block}};
+    explanation e = {.in = {.size = sizeof e.in}, .block = {.size = sizeof e.block}};
     if (native_check_count("explain", count, 4) != 0) return NULL;
     long long batch, head, query, queries, key, keys;
     const int layer =

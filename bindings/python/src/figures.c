@@ -98,6 +98,7 @@ static int read_lines(drawing *d, locus_panel *panel, PyObject *list, locus_seri
     for (Py_ssize_t i = 0; i < count; i++) {
         PyObject *x = NULL, *y = NULL;
         if (!PyArg_ParseTuple(PyList_GetItem(list, i), "sOO", &series[i].name, &x, &y)) return -1;
+        series[i].size = sizeof *series;
         const Py_buffer *heights = numbers_of(d, y, 1);
         const Py_buffer *places = heights != NULL && x != Py_None ? numbers_of(d, x, 1) : NULL;
         if (heights == NULL || (x != Py_None && places == NULL)) return -1;
@@ -119,6 +120,7 @@ static int read_panel(drawing *d, size_t index, PyObject *dict)
 {
     int failed = 0;
     locus_panel *panel = &d->panels[index];
+    panel->size = sizeof *panel;
     if (!PyDict_Check(dict)) {
         PyErr_SetString(PyExc_TypeError, "figure: expected dicts as panels");
         return -1;
@@ -161,7 +163,9 @@ static PyObject *render(drawing *d, PyObject *dict, locus_format format, const l
     int failed = 0;
     PyObject *panels = PyDict_GetItemString(dict, "panels");
     const Py_ssize_t count = panels != NULL && PyList_Check(panels) ? PyList_Size(panels) : -1;
-    locus_figure figure = {.panels = d->panels, .panel_count = (size_t)count};
+    locus_figure figure = {.size = sizeof figure,
+                           .panels = d->panels,
+                           .panel_count = (size_t)count};
     figure.title = text_at(dict, "title", &failed);
     figure.description = text_at(dict, "description", &failed);
     figure.caption = text_at(dict, "caption", &failed);
@@ -207,7 +211,8 @@ PyObject *native_render(PyObject *module, PyObject *const *args, Py_ssize_t coun
     const char *prefix = NULL;
     if (args[4] != Py_None && (prefix = PyUnicode_AsUTF8AndSize(args[4], NULL)) == NULL)
         return NULL;
-    const locus_render manner = {.theme = (locus_theme)theme,
+    const locus_render manner = {.size = sizeof manner,
+                                 .theme = (locus_theme)theme,
                                  .width = width < UINT32_MAX ? (uint32_t)width : UINT32_MAX,
                                  .plain = 1,
                                  .fragment = prefix != NULL,

@@ -37,11 +37,7 @@ static void copy_dense(char *out, const locus_tensor *t, size_t bytes)
 
 PyObject *native_pack_tensor(const char *name, const locus_tensor *tensor)
 {
-    static const struct {
-        const char *name;
-        size_t bytes;
-    } types[] = {[LOCUS_F32] = {"F32", 4}, [LOCUS_F64] = {"F64", 8}, [LOCUS_U8] = {"U8", 1}};
-    const size_t bytes = types[tensor->dtype].bytes;
+    const size_t bytes = locus_dtype_bytes(tensor->dtype);
     uint64_t shape[LOCUS_MAX_RANK] = {0};
     for (uint32_t i = 0; i < tensor->rank; i++) shape[i] = (uint64_t)tensor->shape[i];
     const size_t total = (size_t)locus_tensor_elements(tensor) * bytes;
@@ -53,7 +49,7 @@ PyObject *native_pack_tensor(const char *name, const locus_tensor *tensor)
         Py_DECREF(data);
         return NULL;
     }
-    return Py_BuildValue("(ssNN)", name, types[tensor->dtype].name, tuple, data);
+    return Py_BuildValue("(ssNN)", name, locus_dtype_name(tensor->dtype), tuple, data);
 }
 
 /* ---- reading ---- */

@@ -44,22 +44,44 @@ static PyObject *option_of(const locus_option_info *info)
                          "choices", choices_of(info));
 }
 
-static PyObject *tensors_of(const locus_tensor_info *info)
+/* "F32", "BF16", ...: what a tensor may be given as. Doubles are the oracle's. */
+static PyObject *dtypes_of(const locus_tensor_info *info)
+{
+    PyObject *names = PyList_New(0);
+    for (int dtype = 0; names != NULL && locus_dtype_name((locus_dtype)dtype) != NULL; dtype++)
+        if ((info->dtypes >> dtype & 1u) != 0 && dtype != LOCUS_F64 &&
+            append(names, PyUnicode_FromString(locus_dtype_name((locus_dtype)dtype))) != 0)
+            Py_CLEAR(names);
+    return names;
+}
+
+static PyObject *tensor_of(const locus_tensor_info *info)
+{
+    return Py_BuildValue("{ssszsssIsOsNsOsO}", "name", info->name, "help", info->help, "shape",
+                         info->shape, "levels", (unsigned)info->levels, "required",
+                         info->required ? Py_True : Py_False, "dtypes", dtypes_of(info), "gradient",
+                         info->uses & LOCUS_USE_GRADIENT ? Py_True : Py_False, "planned",
+                         info->uses & LOCUS_USE_PLAN ? Py_True : Py_False);
+}
+
+/* Those of a scheme; NULL: the common ones. */
+static PyObject *tensors_of(const locus_scheme_info *scheme)
 {
     PyObject *list = PyList_New(0);
-    for (; list != NULL && info->name != NULL; info++) {
-        PyObject *item = Py_BuildValue("{ssszsssIsO}", "name", info->name, "help", info->help,
-                                       "shape", info->shape, "levels", (unsigned)info->levels,
-                                       "required", info->required ? Py_True : Py_False);
-        if (append(list, item) != 0) Py_CLEAR(list);
+    for (size_t i = 0; list != NULL; i++) {
+        const locus_tensor_info *info =
+            scheme != NULL ? locus_scheme_tensor(scheme, i) : locus_common_tensor(i);
+        if (info == NULL) break;
+        if (append(list, tensor_of(info)) != 0) Py_CLEAR(list);
     }
     return list;
 }
 
-static PyObject *options_of(const locus_option_info *info)
+static PyObject *options_of(const locus_scheme_info *scheme)
 {
     PyObject *list = PyList_New(0);
-    for (; list != NULL && info->name != NULL; info++)
+    const locus_option_info *info;
+    for (size_t i = 0; list != NULL && (info = locus_scheme_option(scheme, i)) != NULL; i++)
         if (append(list, option_of(info)) != 0) Py_CLEAR(list);
     return list;
 }
@@ -85,7 +107,7 @@ PyObject *native_schemes(PyObject *module, PyObject *unused)
             Py_BuildValue("{sssssssssssssNsIsNsN}", "name", s->name, "title", s->title, "formula",
                           s->formula, "citation", s->citation, "rule", s->rule, "scale", s->scale,
                           "terms", terms_of(s->terms), "traits", (unsigned)s->traits, "options",
-                          options_of(s->options), "tensors", tensors_of(s->tensors));
+                          options_of(s), "tensors", tensors_of(s));
         if (append(list, item) != 0) Py_CLEAR(list);
     }
     return list;
@@ -95,7 +117,7 @@ PyObject *native_common_tensors(PyObject *module, PyObject *unused)
 {
     (void)module;
     (void)unused;
-    return tensors_of(locus_common_tensors());
+    return tensors_of(NULL);
 }
 
 /* ---- the machine ---- */

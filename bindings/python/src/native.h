@@ -10,6 +10,7 @@
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
 #include <locus/locus.h>
+#include <locus/picture.h>
 
 /* ---- errors.c ---- */
 
@@ -60,6 +61,8 @@ typedef struct native_layout {
     int64_t stride[LOCUS_MAX_RANK];
 } native_layout;
 
+/* The type of that name ("F32", ...) that calls may have; 0: none. */
+int native_find_dtype(const char *name, locus_dtype *dtype);
 int native_check_axes(int axes, const native_role *role);
 int native_refuse_type(const native_role *role, const char *found);
 int native_fill_view(locus_tensor *view, const native_layout *layout, const native_role *role);

@@ -41,9 +41,10 @@ typedef struct key_head {
     const char *scheme;
     locus_options options;
     int64_t window_left, window_right, query_offset;
-    double scale, dropout;
+    double scale, softcap, dropout;
     uint64_t dropout_seed;
-    uint32_t level, heads, causal, offset_given, scale_given, threads, isa_given, path_given;
+    uint64_t digest[2]; /* of the numbers that plans are made from: offsets, positions, maps */
+    uint32_t level, heads, causal, threads, isa_given, path_given;
     char path[32], isa[32];
     char ceiling[32]; /* LOCUS_ISA, which every new plan reads */
 } key_head;
@@ -60,6 +61,35 @@ uint32_t native_threads(uint32_t asked)
     return asked != 0 ? asked : locus_default_threads();
 }
 
+/* 1 for the tensors whose numbers, not only shapes, a plan depends on. */
+static int is_planned(const locus_tensor *t, const locus_tensors *shapes)
+{
+    return t->dtype == LOCUS_I64 || t == &shapes->frequencies;
+}
+
+/* Two sums over the bytes, so that 128 bits tell two maps apart. */
+static void digest(uint64_t sums[2], const locus_tensor *t)
+{
+    const size_t words =
+        (size_t)locus_tensor_elements(t) * locus_dtype_bytes(t->dtype) / sizeof(uint32_t);
+    for (size_t i = 0; i < words && t->data != NULL; i++) {
+        uint32_t word;
+        memcpy(&word, (const char *)t->data + i * sizeof word, sizeof word);
+        sums[0] = (sums[0] ^ word) * 1099511628211u;
+        sums[1] = (sums[1] + word + 0x9E3779B97F4A7C15u) * 0xD1342543DE82EF95u;
+        sums[1] ^= sums[1] >> 29;
+    }
+}
+
+/* Numbers with gaps are refused by the library, before any plan is kept. */
+static int is_dense(const locus_tensor *t)
+{
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0; stride *= t->shape[i])
+        if (t->shape[i] > 1 && t->stride[i] != stride) return 0;
+    return 1;
+}
+
 static void make_key(plan_key *key, const native_config *config, const locus_tensors *shapes)
 {
     const locus_config *c = &config->c;
@@ -71,13 +101,12 @@ static void make_key(plan_key *key, const native_config *config, const locus_ten
     head->window_right = c->window_right;
     head->query_offset = c->query_offset;
     head->scale = c->scale;
+    head->softcap = c->softcap;
     head->dropout = c->dropout;
     head->dropout_seed = c->dropout_seed;
     head->level = config->level;
     head->heads = c->heads;
     head->causal = c->causal;
-    head->offset_given = c->offset_given;
-    head->scale_given = c->scale_given;
     head->threads = native_threads(c->threads);
     head->isa_given = c->isa != NULL;
     head->path_given = c->path != NULL;
@@ -89,8 +118,9 @@ static void make_key(plan_key *key, const native_config *config, const locus_ten
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(shapes, i);
         if (t->rank == 0) continue;
-        key->tensors[used++] = (int64_t)(i << 8 | (size_t)t->dtype << 4 | t->rank);
+        key->tensors[used++] = (int64_t)(i << 8 | (size_t)t->dtype << 3 | t->rank);
         for (uint32_t k = 0; k < t->rank; k++) key->tensors[used++] = t->shape[k];
+        if (is_planned(t, shapes) && is_dense(t)) digest(head->digest, t);
     }
     key->bytes = offsetof(plan_key, tensors) + used * sizeof *key->tensors;
 }

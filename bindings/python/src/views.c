@@ -4,8 +4,6 @@
 
 #include "native.h"
 
-static const int64_t element_bytes[] = {[LOCUS_F32] = 4, [LOCUS_F64] = 8, [LOCUS_U8] = 1};
-
 /* An owner may run Python code when it gets its memory back, and that must not meet our
  * exception. */
 void native_release(native_hold *hold)
@@ -23,9 +21,22 @@ void native_let_go(native_holds *holds)
 
 int native_refuse_type(const native_role *role, const char *found)
 {
-    native_refuse(LOCUS_ERR_TENSOR, "tensor %s%s: found %s, expected F32, or U8 or BOOL in a mask",
-                  role->prefix, role->name, found);
+    native_refuse(
+        LOCUS_ERR_TENSOR,
+        "tensor %s%s: found %s, expected F32, F16 or BF16, or U8 or BOOL in a mask, or I64",
+        role->prefix, role->name, found);
     return -1;
+}
+
+/* Doubles are the oracle's, which takes files. */
+int native_find_dtype(const char *name, locus_dtype *dtype)
+{
+    for (int i = 0; locus_dtype_name((locus_dtype)i) != NULL; i++) {
+        if (i == LOCUS_F64 || strcmp(locus_dtype_name((locus_dtype)i), name) != 0) continue;
+        *dtype = (locus_dtype)i;
+        return 1;
+    }
+    return 0;
 }
 
 /* Rank 0 means "absent" to the library, so a scalar must not get that far. */
@@ -66,7 +77,7 @@ static int count_fits(const native_layout *layout)
 
 int native_fill_view(locus_tensor *view, const native_layout *layout, const native_role *role)
 {
-    const int64_t bytes = element_bytes[layout->dtype];
+    const int64_t bytes = (int64_t)locus_dtype_bytes(layout->dtype);
     const char *trouble = NULL;
     view->data = layout->data;
     view->dtype = layout->dtype;
@@ -112,13 +123,9 @@ static const char *format_name(const char *format)
 static int buffer_dtype(const Py_buffer *buffer, locus_dtype *dtype, const native_role *role)
 {
     const char *name = format_name(buffer->format);
-    if (strcmp(name, "F32") == 0)
-        *dtype = LOCUS_F32;
-    else if (strcmp(name, "U8") == 0 || strcmp(name, "BOOL") == 0)
-        *dtype = LOCUS_U8;
-    else
+    if (!native_find_dtype(strcmp(name, "BOOL") == 0 ? "U8" : name, dtype))
         return native_refuse_type(role, *name != '\0' ? name : "another type");
-    if (buffer->itemsize == element_bytes[*dtype]) return 0;
+    if (buffer->itemsize == (Py_ssize_t)locus_dtype_bytes(*dtype)) return 0;
     return native_refuse_type(role, "elements of another size");
 }
 

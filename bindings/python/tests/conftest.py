@@ -35,6 +35,7 @@ CALLS = {
     "kerple": (dict(form="log"), dict(a=(H,), p=(H,))),
     "rope": (dict(base=100.0, pairing="interleaved"), {}),
     "xpos": (dict(scale_base=64), {}),
+    "distance": (dict(delta_min=1 - T), dict(bias=(H, 2 * T - 1))),
 }
 
 

@@ -150,7 +150,7 @@ def test_numpy_numbers_serve_as_options(qkv):
     options = dict(buckets=np.int32(8), max_distance=np.int64(20), bidirectional=True)
     want = locus.attend(*qkv, scheme="t5", bias=bias, buckets=8, max_distance=20, bidirectional=1)
     assert locus.attend(*qkv, scheme="t5", bias=bias, **options).tobytes() == want.tobytes()
-    assert locus.attend(*qkv, scheme="rope", base=np.float64(500)).shape == qkv[0].shape
+    assert locus.attend(*qkv, scheme="rope", pairing="half", base=np.float64(500)).shape == qkv[0].shape
 
 
 def test_calls_with_equal_plans_share_one(qkv):
@@ -165,7 +165,7 @@ def test_calls_with_equal_plans_share_one(qkv):
 def test_the_cache_is_bounded():
     for rows in range(1, 100):
         x = np.zeros((1, 1, rows, 4), np.float32)
-        locus.attend(x, x, x, scheme="rope")
+        locus.attend(x, x, x, scheme="rope", pairing="half")
     assert locus._native.cache_info()["plans"] <= 64
 
 

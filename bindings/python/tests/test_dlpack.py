@@ -119,7 +119,7 @@ def test_outputs(qkv):
     [
         (dict(device_type=2), r"tensor q: found memory of device CUDA \(type 2\), expected CPU"),
         (dict(device_type=99), r"tensor q: found memory of device another \(type 99\)"),
-        (dict(code=4, bits=16), "tensor q: found BF16, expected F32"),
+        (dict(code=2, bits=64), "tensor q: found F64, expected F32"),
         (dict(bits=64), "tensor q: found F64, expected F32"),
         (dict(code=5), "tensor q: found another type"),
         (dict(lanes=4), "tensor q: found vectors as elements"),

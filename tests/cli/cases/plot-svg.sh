@@ -2,7 +2,8 @@
 # Every picture of every scheme is well-formed, at 400 and at 1,600 pixels, whatever the tokens.
 . "$SUPPORT/lib.sh"
 need python3
-for scheme in $("$LOCUS" schemes --json | sed -n 's/^    "name": "\([a-z0-9_]*\)",$/\1/p'); do
+"$LOCUS" schemes --json | sed -n 's/^    "name": "\([a-z0-9_]*\)",$/\1/p' >schemes
+for scheme in $(cat schemes); do
     "$LOCUS" plot $scheme --what nothing 2>words
     for what in $(sed 's/.*it has: //; s/,//g' words); do
         for width in 400 1600; do
@@ -25,5 +26,6 @@ for name in files:
     both = "prefers-color-scheme" in open(name).read()
     assert both == (name != "dark.svg"), name
 schemes = {name.split("-")[0] for name in files if "-" in name}
-print(len(schemes), "schemes,", len(files), "pictures")
+assert schemes == set(open("schemes").read().split()), schemes
+assert len(files) >= 2 + 2 * 5 * len(schemes) - 4, len(files)
 END

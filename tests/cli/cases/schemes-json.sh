@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 . "$SUPPORT/lib.sh"
 need python3
-"$LOCUS" schemes --json >all.json && python3 - "$LOCUS" <<'END'
-import json, subprocess, sys
+"$LOCUS" schemes --json >all.json && python3 - "$LOCUS" "$SUPPORT/../../../src/schemes/schemes.inc" <<'END'
+import json, re, subprocess, sys
 schemes = json.load(open("all.json"))
 keys = {"name", "title", "formula", "rule", "scale", "terms", "traits", "options", "tensors", "citation"}
 option_keys = {"name", "help", "kind", "levels", "required", "with", "default"}
@@ -17,5 +17,7 @@ for s in schemes:
         assert set(t) == {"name", "help", "shape", "levels", "required"}, t
     one = json.loads(subprocess.check_output([sys.argv[1], "schemes", s["name"], "--json"]))
     assert one == s
-print(*[s["name"] for s in schemes])
+print(*[s["name"] for s in schemes][:14])
+listed = re.findall(r"^LOCUS_SCHEME\((\w+)\)", open(sys.argv[2]).read(), re.M)
+assert [s["name"] for s in schemes] == listed
 END

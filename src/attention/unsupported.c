@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the oracle can do and the kernels cannot yet. */
+
+#include "attention/unsupported.h"
+
+#include "core/error.h"
+#include "core/tensor.h"
+
+static locus_status refuse(const char *what, locus_error *error)
+{
+    return locus_fail(error, LOCUS_ERR_UNSUPPORTED, "%s: found, but only the oracle has it", what);
+}
+
+static int is_half(locus_dtype dtype) { return dtype == LOCUS_F16 || dtype == LOCUS_BF16; }
+
+locus_status locus_refuse_unsupported(const locus_call *call, const locus_tensors *shapes,
+                                      locus_error *error)
+{
+    const struct {
+        int found;
+        const char *what;
+    } features[] = {
+        {call->sequences > 0, "tensor q_offsets"},
+        {call->softcap > 0.0, "softcap"},
+        {locus_present(&shapes->sink), "tensor sink"},
+        {locus_present(&call->frequencies), "tensor frequencies"},
+        {locus_present(&call->q_positions), "tensor q_positions"},
+        {locus_present(&call->k_positions), "tensor k_positions"},
+        {locus_present(&call->rows), "tensor rows"},
+        {call->scheme->bias_by_pair, "a bias by pair"},
+    };
+    for (size_t i = 0; i < sizeof features / sizeof *features; i++)
+        if (features[i].found) return refuse(features[i].what, error);
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(shapes, i);
+        if (locus_present(t) && is_half(t->dtype))
+            return locus_fail(error, LOCUS_ERR_UNSUPPORTED,
+                              "tensor %s: found %s, but only the oracle has it",
+                              locus_tensor_name(i), locus_dtype_name(t->dtype));
+    }
+    return LOCUS_OK;
+}
