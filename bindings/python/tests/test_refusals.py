@@ -12,10 +12,10 @@ from locus import _native
 
 # What is wrong with a call of t5, and the library's line about it.
 WRONG = [
-    (dict(scheme="t6"), 'scheme "t6" is unknown', "SCHEME"),
+    (dict(scheme="t6"), 'scheme "t6" is unknown; did you mean "t5"?', "SCHEME"),
     (dict(buckets=1), 'option buckets: found "1", expected an integer in [2, 65536]', "OPTION"),
     (dict(buckets="many"), 'option buckets: found "many", expected an integer in [2, 65536]', "OPTION"),
-    (dict(bucket=8), 'option "bucket" is not known to scheme t5', "OPTION"),
+    (dict(bucket=8), 'option "bucket" is not known to scheme t5; did you mean "buckets"?', "OPTION"),
     (dict(clip_left=8), 'option "clip_left" is not known to scheme t5', "OPTION"),
     (dict(slopes=np.ones(3, np.float32)), "tensor slopes is not known to scheme t5 (attend)", "TENSOR"),
     (dict(bias=None), "tensor bias is missing", "TENSOR"),
