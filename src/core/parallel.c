@@ -28,6 +28,13 @@ static float_state enter_float_state(void) { return 0; }
 static void leave_float_state(float_state old) { (void)old; }
 #endif
 
+static void run_in_order(size_t count, locus_task task, void *context)
+{
+    const float_state old = enter_float_state();
+    for (size_t i = 0; i < count; i++) task(context, i, 0);
+    leave_float_state(old);
+}
+
 #if defined(_OPENMP)
 
 int locus_has_threads(void) { return 1; }
@@ -40,8 +47,12 @@ uint32_t locus_default_threads(void)
 
 void locus_parallel_for(uint32_t threads, size_t count, locus_task task, void *context)
 {
-    const int team = count < threads ? (int)(count > 0 ? count : 1) : (int)threads;
-#pragma omp parallel num_threads(team) if (team > 1)
+    const int team = count < threads ? (int)count : (int)threads;
+    if (team <= 1) { /* a team of one still costs the runtime's set-up */
+        run_in_order(count, task, context);
+        return;
+    }
+#pragma omp parallel num_threads(team)
     {
         const float_state old = enter_float_state();
         const uint32_t worker = (uint32_t)omp_get_thread_num();
@@ -60,9 +71,7 @@ uint32_t locus_default_threads(void) { return 1; }
 void locus_parallel_for(uint32_t threads, size_t count, locus_task task, void *context)
 {
     (void)threads;
-    const float_state old = enter_float_state();
-    for (size_t i = 0; i < count; i++) task(context, i, 0);
-    leave_float_state(old);
+    run_in_order(count, task, context);
 }
 
 #endif

@@ -98,10 +98,9 @@ static int read_legacy(locus_tensor *view, native_hold *hold, dlpack_legacy *man
 /* ---- the three ways in ---- */
 
 /* 1: *out is the type's table; 0: it has none that we know. */
-static int find_exchange(PyObject *object, const dlpack_exchange **out)
+static int ask_exchange(PyTypeObject *type, const dlpack_exchange **out)
 {
-    PyObject *capsule =
-        PyObject_GetAttrString((PyObject *)Py_TYPE(object), "__dlpack_c_exchange_api__");
+    PyObject *capsule = PyObject_GetAttrString((PyObject *)type, "__dlpack_c_exchange_api__");
     if (capsule == NULL) {
         PyErr_Clear();
         return 0;
@@ -111,6 +110,24 @@ static int find_exchange(PyObject *object, const dlpack_exchange **out)
         *out = PyCapsule_GetPointer(capsule, "dlpack_exchange_api");
     Py_DECREF(capsule); /* the type keeps it */
     return *out != NULL && (*out)->version.major == DLPACK_MAJOR && (*out)->from_object != NULL;
+}
+
+/* The same, remembered for the type that had a table last: a call brings five arrays of one
+ * type. A table is static by DLPack's rules, and the type is kept so that its address is its. */
+static int find_exchange(PyObject *object, const dlpack_exchange **out)
+{
+    static PyTypeObject *known;
+    static const dlpack_exchange *table;
+    PyTypeObject *type = Py_TYPE(object);
+    if (type != known) {
+        if (!ask_exchange(type, out)) return 0;
+        Py_INCREF((PyObject *)type);
+        Py_XDECREF((PyObject *)known);
+        known = type;
+        table = *out;
+    }
+    *out = table;
+    return 1;
 }
 
 /* object.__dlpack__(max_version=(1, 0)), or without, as producers before 1.0 know it. */

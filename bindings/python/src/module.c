@@ -184,6 +184,13 @@ static PyMethodDef methods[] = {
     {"forward", FAST(native_forward), METH_FASTCALL, "forward(config, tensors, out, lse)"},
     {"backward", FAST(native_backward), METH_FASTCALL,
      "backward(config, tensors, out, lse, dout, grads, accumulate)"},
+    {"prepare", native_prepare, METH_O, "prepare(config) -> prepared"},
+    {"tensor_index", native_tensor_index, METH_O, "the number of a tensor; -1: no such tensor"},
+    {"run", FAST(native_run), METH_FASTCALL,
+     "run(prepared, threads, seed, out, lse or None, index, tensor, ...)"},
+    {"run_backward", FAST(native_run_backward), METH_FASTCALL,
+     "run_backward(prepared, threads, seed, out, lse, dout, inputs, index, tensor, ..., index, "
+     "gradient, ...)"},
     {"layer_forward", FAST(native_layer_forward), METH_FASTCALL,
      "layer_forward(config, tensors, out, lse) -> saved"},
     {"layer_backward", FAST(native_layer_backward), METH_FASTCALL,

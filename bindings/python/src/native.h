@@ -133,6 +133,10 @@ PyObject *native_forward(PyObject *module, PyObject *const *args, Py_ssize_t cou
 PyObject *native_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_layer_forward(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_layer_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_prepare(PyObject *module, PyObject *config);
+PyObject *native_tensor_index(PyObject *module, PyObject *name);
+PyObject *native_run(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_run_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_rules(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_sinusoids(PyObject *module, PyObject *arguments);
 PyObject *native_schemes(PyObject *module, PyObject *unused);

@@ -124,6 +124,7 @@ PyObject *native_rules(PyObject *module, PyObject *const *args, Py_ssize_t count
     native_config config;
     locus_tensors shapes;
     memset(&shapes, 0, sizeof shapes);
+    shapes.size = sizeof shapes;
     if (native_check_count("rules", count, 2) != 0) return NULL;
     if (!PyDict_Check(args[1])) {
         PyErr_SetString(PyExc_TypeError, "shapes: expected a dict");

@@ -225,7 +225,8 @@ def test_names_in_state_dict():
         ("got an unexpected keyword argument 'spam'", lambda: Attention(E, H, scheme="t5", spam=3)),
         (r"tensor x: found \[2, 16\], expected shape \[B,T,16\]", lambda: Attention(E, H)(torch.randn(2, E))),
         ("found 13 positions", lambda: made("learned")(torch.randn(1, 13, E))),
-        (r"expected a tensor of shape \[9, 4\]", lambda: Attention(E, H, scheme=nn.Identity())(torch.randn(1, T, E))),
+        ("expected the module that gives its bias", lambda: Attention(E, H, scheme="distance")),
+        (r"expected a tensor of shape \[17, 4\]", lambda: Attention(E, H, scheme=nn.Identity())(torch.randn(1, T, E))),
         ("option .spam. is not known", lambda: Attention(E, H, scheme="rope", spam=3)(torch.randn(1, T, E))),
     ],
 )

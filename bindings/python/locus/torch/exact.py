@@ -129,6 +129,9 @@ def _bias(call: Call):
         if call.options["form"] == "log":
             return -p * torch.log1p(a * r)
         return torch.where(r > 0, -a * torch.where(r > 0, r, 1.0) ** p, 0.0)
+    if call.scheme == "distance":
+        entry = call.delta - call.options["delta_min"]
+        return t["bias"][:, entry.clamp(0, t["bias"].shape[1] - 1)]
     if "bias" in t:
         return t["bias"][call.bias_rows.clamp(min=0)].permute(2, 0, 1)
     return 0.0

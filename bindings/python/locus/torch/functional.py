@@ -10,7 +10,7 @@ from torch import Tensor
 
 from locus._errors import LocusTypeError, LocusValueError
 
-from . import op
+from . import direct, op
 from .op import INPUTS, MASKS, TABLES
 
 _NARROW = (torch.bfloat16, torch.float16)
@@ -64,7 +64,7 @@ def _check_numbers(causal, window_left, window_right, query_offset, scale, dropo
 
 
 def _spelt(options: dict) -> str:
-    """Options as text, because operators take no dictionaries."""
+    """Options as text, because operators take no dictionaries; refuses what is none."""
     parts = []
     for name, value in options.items():
         if name in _PYTORCH:
@@ -75,11 +75,10 @@ def _spelt(options: dict) -> str:
             continue
         if not isinstance(value, (bool, int, float, str)):
             raise LocusTypeError(f"option {name}: found {type(value)}, expected a number or a str")
-        text = str(int(value)) if isinstance(value, bool) else str(value)
-        if "," in text or "=" in text:
-            raise LocusValueError(f"option {name}: found {text!r}, expected one value")
-        parts.append(f"{name}={text}")
-    return ",".join(parts)
+        if isinstance(value, str) and ("," in value or "=" in value):
+            raise LocusValueError(f"option {name}: found {value!r}, expected one value")
+        parts.append((name, value))
+    return op.spelt(parts)
 
 
 # ---- the call ----
@@ -120,6 +119,11 @@ def attend(
     Returns out [B,H,Tq,Dv]; with ``return_lse`` also the logarithm of each row's sum, [B,H,Tq]. Both have gradients.
     First derivatives backward are fused; forward mode and higher derivatives are right and slow, like float64.
     """
+    if dropout == 0 and seed is None:
+        settings = (scheme, causal, window_left, window_right, query_offset, scale)
+        found = direct.attend(q, k, v, mask, key_mask, settings, more, return_lse)
+        if found is not None:
+            return found if return_lse else found[0]
     tables = {name: more.pop(name) for name in TABLES if more.get(name) is not None}
     floating = {"q": q, "k": k, "v": v, **tables}
     for name, tensor in floating.items():

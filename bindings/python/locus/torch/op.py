@@ -64,6 +64,11 @@ def _parsed(options: str) -> dict:
     return result
 
 
+def spelt(options) -> str:
+    """Pairs of name and value as that string."""
+    return ",".join(f"{name}={int(value) if isinstance(value, bool) else value}" for name, value in options)
+
+
 def _config(settings, seed: Optional[Tensor]) -> dict:
     scheme, options, causal, window_left, window_right, query_offset, scale, dropout = settings
     return {
@@ -97,7 +102,7 @@ def _named(tensors) -> dict:
     return named
 
 
-def _dense(like: Tensor, shape) -> Tensor:
+def dense(like: Tensor, shape) -> Tensor:
     """New memory of `shape` whose axes lie in the order of those of `like`, the last one innermost."""
     if like.is_contiguous():
         return torch.empty(shape, dtype=torch.float32, device=like.device)
@@ -110,7 +115,7 @@ def _dense(like: Tensor, shape) -> Tensor:
 
 
 def _results(q: Tensor, v: Tensor):
-    out = _dense(q, (q.size(0), q.size(1), q.size(2), v.size(3)))
+    out = dense(q, (q.size(0), q.size(1), q.size(2), v.size(3)))
     return out, torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
 
 
@@ -135,14 +140,14 @@ def _carry_lse(named: dict, grads: dict, dout, dlse, out):
         if name in named:
             named[name] = _wider(named[name], 0.0)
         if name in grads:
-            grads[name] = _dense(named[name], named[name].shape)
+            grads[name] = dense(named[name], named[name].shape)
     dout = torch.zeros_like(out) if dout is None else dout
     return torch.cat([dout, dlse[..., None]], -1), _wider(out, -1.0)
 
 
 def _backward(dout, dlse, out, lse, *args):
     tensors, settings, needs = args[:_COUNT], args[_COUNT:-1], args[-1]
-    grads = {name: _dense(t, t.shape) for name, t, need in zip(INPUTS, tensors, needs) if need}
+    grads = {name: dense(t, t.shape) for name, t, need in zip(INPUTS, tensors, needs) if need}
     named = _named(tensors)
     if dlse is not None:
         dout, out = _carry_lse(named, grads, dout, dlse, out)
@@ -167,13 +172,13 @@ def _fake_forward(*args):
 
 @torch.library.register_fake("locus::attend_backward", lib=_library)
 def _fake_backward(dout, dlse, out, lse, *args):
-    return [_dense(t, t.shape) for t, need in zip(args, args[-1]) if need]
+    return [dense(t, t.shape) for t, need in zip(args, args[-1]) if need]
 
 
 # ---- autograd ----
 
 
-def _plain() -> bool:
+def plain() -> bool:
     """Nobody watches the dispatcher (torch.compile, fake tensors, functorch): it can be left out, 20 us per call."""
     return (
         not torch.compiler.is_compiling()
@@ -183,7 +188,7 @@ def _plain() -> bool:
 
 
 def _below_autograd(operator, kernel, args):
-    if _plain():
+    if plain():
         return kernel(*args)
     with torch._C._AutoDispatchBelowAutograd():
         return operator(*args)
@@ -191,7 +196,7 @@ def _below_autograd(operator, kernel, args):
 
 def _inside(operator, kernel, args):
     """_below_autograd for Function.forward, which has switched derivatives off; those of outer levels must stay on."""
-    if _plain():
+    if plain():
         return kernel(*args)
     with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True), torch._C._AutoDispatchBelowAutograd():
         return operator(*args)
@@ -210,7 +215,7 @@ def _any_tangent(tensors) -> bool:
 
 def _apply(function, args):
     """function.apply. The levels of torch.func are the dispatcher's business: here one of them is left, at most."""
-    if _plain():
+    if plain():
         return function.apply(*args)
     with enable_single_level_autograd_function():
         return function.apply(*args)
@@ -234,8 +239,7 @@ class _Attend(torch.autograd.function._SingleLevelFunction):
         if dout is None and dlse is None:
             return (None,) * len(INPUTS) + rest
         out, lse, *tensors = ctx.saved_tensors
-        call = _backward_with_gradients if _plain() else torch.ops.locus.attend_backward.default
-        grads = iter(call(dout, dlse, out, lse, *tensors, *ctx.settings, needs))
+        grads = iter(backward(dout, dlse, out, lse, *tensors, *ctx.settings, needs))
         return tuple(next(grads) if need else None for need in needs) + rest
 
 
@@ -344,4 +348,9 @@ batched.register(_library, len(INPUTS), _COUNT)
 
 def call(*args):
     """The operator; without the dispatcher where nobody watches it."""
-    return _attend_with_gradients(*args) if _plain() else torch.ops.locus.attend.default(*args)
+    return _attend_with_gradients(*args) if plain() else torch.ops.locus.attend.default(*args)
+
+
+def backward(*args):
+    """Its backward pass, likewise."""
+    return _backward_with_gradients(*args) if plain() else torch.ops.locus.attend_backward.default(*args)

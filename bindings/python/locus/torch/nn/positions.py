@@ -240,31 +240,19 @@ class Kerple(Position):
 class ByDistance(Position):
     """A bias by distance from a module of one's own: bias(distance) -> [R,H], distance = query position - key position.
 
-    ``distance`` is an int64 tensor [R]. The values go to the kernels as a table with a row per distance; no n x n
-    array exists in either direction, and gradients reach the module. The scale is 1/sqrt(D).
+    ``distance`` is an int64 tensor [R]. The values go to the kernels as they are (scheme ``distance``); no n x n array
+    exists in either direction, and gradients reach the module.
     """
 
-    MOST = 16384  # distances on one side: what a table of 65,536 buckets holds
-
     def __init__(self, bias: nn.Module, shape: Shape):
-        super().__init__("by distance", shape)
+        super().__init__("distance", shape)
         self.bias = bias
 
     def keywords(self, call):
-        reach = max(call.offset + call.queries, 1 if self.shape.causal else call.keys - call.offset, 1)
-        if reach > self.MOST:
-            raise LocusValueError(f"bias by distance: found distances up to {reach - 1}, expected at most {self.MOST - 1}")
-        before = self._values(torch.arange(reach))
-        # T5's buckets: the first quarter (half, where the future is hidden) are one distance each.
-        if self.shape.causal:
-            table = torch.cat([before, torch.zeros_like(before)])
-            options = dict(buckets=2 * reach, max_distance=2 * reach, bidirectional=0)
-        else:
-            after = self._values(-torch.arange(reach))
-            unused = torch.zeros_like(before)
-            table = torch.cat([before, unused, after, unused])
-            options = dict(buckets=4 * reach, max_distance=4 * reach, bidirectional=1)
-        return {"scheme": "t5", "bias": table, "scale": self.shape.head_dim**-0.5, **options}
+        least, most = call.offset - call.keys + 1, call.offset + call.queries - 1
+        least = max(least, 0) if self.shape.causal else least
+        values = self._values(torch.arange(least, max(most, least) + 1))
+        return {"scheme": self.scheme, "bias": values.mT, "delta_min": least}
 
     def _values(self, distance: Tensor) -> Tensor:
         values = self.bias(distance)
@@ -304,6 +292,8 @@ def position_of(scheme, shape: Shape, options: dict) -> Position:
     names = [declared.name for declared in schemes()]
     if scheme not in names:
         raise LocusValueError(f"scheme: found {scheme!r}, expected a module or one of {', '.join(names)}")
+    if scheme == "distance":
+        raise LocusValueError("scheme: found 'distance', expected the module that gives its bias: scheme=module")
     try:
         return _CLASSES.get(scheme, Position)(scheme, shape, **{**_PRESETS.get(scheme, {}), **options})
     except TypeError as error:

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The short way of a call and the long one: the same bits, the same refusals."""
+
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from conftest import CALLS, Call  # noqa: E402
+
+from locus import LocusError, _native  # noqa: E402
+from locus.torch import attend, direct, functional  # noqa: E402
+
+
+SHORT = direct.attend
+
+
+def both(monkeypatch, call):
+    """(short, long)"""
+    taken = []
+
+    def watched(*args):
+        found = SHORT(*args)
+        taken.append(found is not None)
+        return found
+
+    monkeypatch.setattr(functional.direct, "attend", watched)
+    first = call()
+    assert taken and all(taken)
+    monkeypatch.setattr(functional.direct, "attend", lambda *args: None)
+    return first, call()
+
+
+@pytest.mark.parametrize("scheme", sorted(CALLS))
+def test_same_bits(scheme, monkeypatch):
+    made = Call(scheme)
+    tensors = {name: torch.from_numpy(array).requires_grad_() for name, array in made.arrays.items()}
+    mask = torch.rand(1, 1, 9, 9, generator=torch.Generator().manual_seed(1)) < 0.8
+    by_key = torch.arange(9)[None] < torch.tensor([9, 7])[:, None]
+
+    def call():
+        out, lse = attend(**tensors, **made.keywords, causal=True, mask=mask, key_mask=by_key, return_lse=True)
+        return out, lse, *torch.autograd.grad(out.square().sum() + 0 * lse.nan_to_num(0, 0, 0).sum(), tensors.values())
+
+    for got, want in zip(*both(monkeypatch, call)):
+        assert torch.equal(got, want)
+
+    def without_lse():
+        out = attend(**tensors, **made.keywords)
+        return out, *torch.autograd.grad(out.square().sum(), tensors.values())
+
+    for got, want in zip(*both(monkeypatch, without_lse)):
+        assert torch.equal(got, want)
+
+
+def test_layouts(monkeypatch):
+    rows = torch.randn(2, 5, 3, 3 * 8).transpose(1, 2)
+    q, k, v = rows.chunk(3, -1)
+    got, want = both(monkeypatch, lambda: attend(q, k, v))
+    assert torch.equal(got, want) and got.stride() == want.stride()
+
+
+def test_what_takes_the_long_way():
+    q = torch.randn(1, 2, 5, 8)
+    minus = torch.randn(1, 2, 5, 8, dtype=torch.complex64).conj().imag
+    assert minus.is_neg()
+    torch.testing.assert_close(attend(minus, q, q), attend(minus.resolve_neg(), q, q))
+    wide = torch.randn(1, 2, 5, 16)[..., ::2]
+    torch.testing.assert_close(attend(wide, q, q), attend(wide.contiguous(), q, q))
+    with torch.inference_mode():
+        torch.testing.assert_close(attend(q.clone(), q, q), attend(q, q, q))
+
+
+def test_settings_are_kept_and_bounded():
+    q = torch.randn(1, 1, 1, 8)
+    for offset in range(direct._MOST + 10):
+        attend(q, q, q, causal=True, query_offset=offset)
+    assert len(direct._prepared) <= direct._MOST
+
+
+@pytest.mark.parametrize("more", [dict(scale=[1]), dict(window_left=0.5), dict(causal="yes"), dict(scheme=3)])
+def test_refusals(more):
+    q = torch.randn(1, 1, 1, 8)
+    with pytest.raises(LocusError) as caught:
+        attend(q, q, q, **more)
+    assert "\n" not in str(caught.value)
+
+
+def test_bad_calls_of_the_module():
+    """The extension module trusts nobody."""
+    q = torch.randn(1, 1, 2, 8)
+    out, ready = torch.empty_like(q), _native.prepare({"scheme": "none"})
+    good = (ready, 1, 0, out, None, 0, q, 1, q, 2, q)
+    _native.run(*good)
+    for place, value in ((0, object()), (1, "x"), (1, -1), (2, -1), (3, None), (5, 99), (5, 1), (6, 3), (10, None)):
+        bad = list(good)
+        bad[place] = value
+        with pytest.raises((LocusError, TypeError, ValueError, OverflowError)):
+            _native.run(*bad)
+    for count in range(11):
+        with pytest.raises(TypeError):
+            _native.run(*good[:count])
+    lse = torch.empty(1, 1, 2)
+    back = (ready, 1, 0, out, lse, q, 3, 0, q, 1, q, 2, q, 0, torch.empty_like(q))
+    _native.run_backward(*back)
+    for place, value in ((6, -1), (6, 9), (6, "x"), (13, 1 << 70), (4, q), (5, lse)):
+        bad = list(back)
+        bad[place] = value
+        with pytest.raises((LocusError, TypeError, ValueError, OverflowError)):
+            _native.run_backward(*bad)
