@@ -101,7 +101,10 @@ static void fill_cells(char cells[COLUMNS][CELL], const bench *b, const bench_ro
     snprintf(cells[8], CELL, "%.20s-%.20s", time_cell(low, f.ms_min), time_cell(high, f.ms_max));
     snprintf(cells[9], CELL, "%.1f", f.gflops);
     snprintf(cells[10], CELL, "%.1f", f.percent);
-    ratio_cell(cells[11], f.over_plain);
+    if (row->plain == row)
+        snprintf(cells[11], CELL, "plain");
+    else
+        ratio_cell(cells[11], f.over_plain);
     ratio_cell(cells[SPEEDUP], f.speedup);
     ratio_cell(cells[13], f.baseline_over_ours);
     snprintf(cells[14], CELL, "%.1e%s", row->max_err, f.exact ? "" : " (!)");

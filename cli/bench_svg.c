@@ -65,7 +65,10 @@ static void print_row(FILE *out, const bench *b, const bench_row *row, int y, do
     print_text(out, LABELS - 8, y + 14, "label", label);
     snprintf(figure, sizeof figure, "%.0f %%", f.percent);
     print_bar(out, LABELS, y, f.percent, 100, class, figure);
-    if (!isnan(f.over_plain)) snprintf(figure, sizeof figure, "%.2f", f.over_plain);
+    if (row->plain == row)
+        snprintf(figure, sizeof figure, "plain");
+    else if (!isnan(f.over_plain))
+        snprintf(figure, sizeof figure, "%.2f", f.over_plain);
     print_bar(out, LABELS + PANEL + GAP, y, f.over_plain, largest, class,
               isnan(f.over_plain) ? "" : figure);
 }

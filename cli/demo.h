@@ -45,6 +45,9 @@ int demo_exact(const demo *d, const demo_outcome *o);
 demo_errors demo_worst(const demo_outcome *o);                    /* of both problems       */
 const demo_outcome *demo_find(const demo *d, const char *scheme); /* NULL: no such one */
 
+/* 1: plain attention itself. A time over its own would be a throw of dice. */
+int demo_is_plain(const demo_outcome *o);
+
 /* Bytes that one array of scores over all pairs would take on the larger problem. */
 size_t demo_score_bytes(const demo *d);
 

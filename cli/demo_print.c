@@ -33,10 +33,14 @@ static void print_outcome(const demo *d, const demo_outcome *o)
     const char *colour = demo_exact(d, o) ? text_good() : text_bad();
     const demo_errors worst = demo_worst(o);
     const double extra = ((double)o->bytes - (double)o->plain_bytes) / 1e3;
-    printf("%-20s  %s  %7" PRId64 "  %s%9.1e  %9.1e%s  %6.2fx  %6.2fx  %+9.0f  %s%s\n",
-           o->scheme->name, terms_marks(marks, o->scheme->terms), o->parameters, colour,
-           worst.outputs, worst.gradients, text_plain(), o->pace.forward_ratio, o->pace.both_ratio,
-           extra, o->scheme->formula, o->level == LOCUS_LAYER ? "  (layer)" : "");
+    printf("%-20s  %s  %7" PRId64 "  %s%9.1e  %9.1e%s", o->scheme->name,
+           terms_marks(marks, o->scheme->terms), o->parameters, colour, worst.outputs,
+           worst.gradients, text_plain());
+    if (demo_is_plain(o))
+        printf("  %7s  %7s  %9s", "plain", "plain", "plain");
+    else
+        printf("  %6.2fx  %6.2fx  %+9.0f", o->pace.forward_ratio, o->pace.both_ratio, extra);
+    printf("  %s%s\n", o->scheme->formula, o->level == LOCUS_LAYER ? "  (layer)" : "");
 }
 
 void demo_print_table(const demo *d, const char *page)
@@ -73,8 +77,13 @@ static void json_outcome(json *j, const demo *d, const demo_outcome *o)
     json_boolean(j, "passed", demo_exact(d, o));
     json_real(j, "forward_seconds", o->pace.forward);
     json_real(j, "both_seconds", o->pace.both);
-    json_real(j, "forward_against_plain", o->pace.forward_ratio);
-    json_real(j, "both_against_plain", o->pace.both_ratio);
+    if (demo_is_plain(o)) {
+        json_null(j, "forward_against_plain");
+        json_null(j, "both_against_plain");
+    } else {
+        json_real(j, "forward_against_plain", o->pace.forward_ratio);
+        json_real(j, "both_against_plain", o->pace.both_ratio);
+    }
     json_size(j, "bytes", o->bytes);
     json_size(j, "plain_bytes", o->plain_bytes);
     json_end(j);

@@ -157,6 +157,8 @@ demo_errors demo_worst(const demo_outcome *o)
                          .gradients = worse(o->small.gradients, o->large.gradients)};
 }
 
+int demo_is_plain(const demo_outcome *o) { return strcmp(o->scheme->name, "none") == 0; }
+
 const demo_outcome *demo_find(const demo *d, const char *scheme)
 {
     for (size_t i = 0; i < d->count; i++)

@@ -49,10 +49,13 @@ static void print_row(FILE *out, const demo *d, const demo_outcome *o, int all)
                 (o->scheme->terms >> i & 1) != 0
                     ? "<span aria-label=\"yes\" role=\"img\">&#9679;</span>"
                     : "");
-    fprintf(out, "<td>%.2f&nbsp;&times;</td><td>%.2f&nbsp;&times;</td><td>%s</td><td>%s</td>",
-            o->pace.forward_ratio, o->pace.both_ratio,
-            bytes_text(memory, sizeof memory, (double)o->bytes - (double)o->plain_bytes),
-            text_thousands(learned, sizeof learned, (uint64_t)o->parameters));
+    if (demo_is_plain(o))
+        fputs("<td>plain</td><td>plain</td><td>plain</td>", out);
+    else
+        fprintf(out, "<td>%.2f&nbsp;&times;</td><td>%.2f&nbsp;&times;</td><td>%s</td>",
+                o->pace.forward_ratio, o->pace.both_ratio,
+                bytes_text(memory, sizeof memory, (double)o->bytes - (double)o->plain_bytes));
+    fprintf(out, "<td>%s</td>", text_thousands(learned, sizeof learned, (uint64_t)o->parameters));
     fprintf(out, "<td class=\"%s\">%.1e</td><td class=\"%s\">%.1e</td>", judged, worst.outputs,
             judged, worst.gradients);
     fputs("</tr>\n", out);

@@ -16,7 +16,7 @@ shaw|shaw|Beyond the clip all distances share a row.
 relative-key|relative_key|One row per distance, and no clip: the table bounds the length.
 relative-key-query|relative_key_query --what terms|The same row meets the query and the key.
 transformer-xl|transformer_xl|The four terms (a) to (d): (a) and (b) depend on the query, (c) is constant along columns, (d) along diagonals.
-t5|t5|Near distances have buckets of their own, far ones share; each head learns one number per bucket.
+t5|t5|Near distances have buckets of their own, far ones share; each head learns one number per bucket. One small table serves all three.
 t5-causal|t5 --causal --what rows,bias|Without keys after the query, all buckets serve the past.
 tupe|tupe|Positions meet positions through projections of their own; the [CLS] reset frees the first row and column from them.
 deberta|deberta|Log buckets: exact near zero, then wider; the same row serves both directions.

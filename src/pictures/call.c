@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -121,7 +122,7 @@ static locus_status make_up(picture_call *call, const picture_wish *wish, int64_
         .causal = (wish->masks ? wish->causal : (int)v->causal) ? 1 : 0,
         .seed = v->seed,
         .tokens = wish->stretch > 0 ? NULL : call->names,
-        .settings = v->settings,
+        .settings = wish->settings != NULL ? wish->settings : v->settings,
         .without = wish->without,
         .allocator = p->allocator,
     };
@@ -182,6 +183,61 @@ static locus_status check_case(const picture_call *call)
 
 /* ---- both ---- */
 
+static void append(char *text, size_t capacity, const char *more)
+{
+    const size_t used = strlen(text);
+    snprintf(text + used, capacity - used, "%s", more);
+}
+
+static int is_given(const picture_call *call, const char *tensor)
+{
+    const int index = locus_tensor_index(tensor);
+    return index >= 0 && locus_tensor_at_const(call->in, (size_t)index)->rank != 0;
+}
+
+static int applies(const picture_call *call, const locus_option_info *o)
+{
+    return (o->levels & call->level) != 0 && (o->with == NULL || is_given(call, o->with)) &&
+           (o->without == NULL || !is_given(call, o->without));
+}
+
+/* "buckets=8", or nothing for an option that has its usual value. */
+static void option_text(char *text, size_t capacity, const picture_call *call,
+                        const locus_option_info *o)
+{
+    const char *field = (const char *)&call->config->options + o->offset;
+    double real = 0.0;
+    int64_t whole = 0;
+    const locus_choice *choice = o->kind == LOCUS_OPTION_CHOICE ? o->choices : NULL;
+    if (o->kind == LOCUS_OPTION_REAL)
+        memcpy(&real, field, sizeof real);
+    else
+        memcpy(&whole, field, sizeof whole);
+    while (choice != NULL && choice->name != NULL && choice->value != whole) choice++;
+    const double value = o->kind == LOCUS_OPTION_REAL ? real : (double)whole;
+    text[0] = '\0';
+    if (!applies(call, o) || (!o->required && value == o->preset)) return;
+    if (choice != NULL && choice->name != NULL)
+        snprintf(text, capacity, "%s=%s", o->name, choice->name);
+    else
+        snprintf(text, capacity, "%s=%.6g", o->name, value);
+}
+
+/* For the caption: what the call's table follows from. */
+static void note_options(const picture_call *call)
+{
+    locus_picture *p = call->picture;
+    char all[PICTURE_TEXT] = "", one[64];
+    const locus_option_info *o;
+    for (size_t i = 0; (o = locus_scheme_option(p->scheme, i)) != NULL; i++) {
+        option_text(one, sizeof one, call, o);
+        if (one[0] != '\0' && all[0] != '\0') append(all, sizeof all, ", ");
+        append(all, sizeof all, one);
+    }
+    p->options_differ |= p->options[0] != '\0' && strcmp(p->options, all) != 0;
+    memcpy(p->options, all, sizeof all);
+}
+
 static locus_status prepare(picture_call *call)
 {
     locus_picture *p = call->picture;
@@ -195,6 +251,7 @@ static locus_status prepare(picture_call *call)
         return locus_fail(p->error, LOCUS_ERR_ARGUMENT,
                           "head: found %" PRId64 ", expected 0 to %" PRId64, p->values->head,
                           call->info.heads - 1);
+    note_options(call);
     return p->loaded != NULL ? check_case(call) : LOCUS_OK;
 }
 

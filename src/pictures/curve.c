@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of the distance: biases, rotations, what rotation does to the mean score. */
+#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -79,14 +81,49 @@ static locus_status add_heads(locus_picture *p, const picture_call *call, locus_
     return LOCUS_OK;
 }
 
+/* The options that make the table of the rows picture, as settings, and how far its rule goes. */
+typedef struct table_rule {
+    locus_problem_setting settings[4];
+    char numbers[3][24];
+    int64_t reach;
+} table_rule;
+
+static locus_status take_table(locus_picture *p, const picture_wish *like, table_rule *table)
+{
+    const picture_wish wish = {.level = LOCUS_ATTEND, .without = like->without};
+    picture_call call;
+    LOCUS_TRY(picture_open(&call, p, &wish));
+    const locus_options *o = &call.config->options;
+    const struct {
+        const char *name;
+        int64_t value;
+    } options[] = {{"buckets", o->buckets},
+                   {"max_distance", o->max_distance},
+                   {"bidirectional", o->bidirectional}};
+    memset(table, 0, sizeof *table);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        snprintf(table->numbers[i], sizeof table->numbers[i], "%" PRId64, options[i].value);
+        table->settings[i] = (locus_problem_setting){options[i].name, table->numbers[i]};
+    }
+    table->reach = picture_reach(&call);
+    picture_close(&call);
+    return LOCUS_OK;
+}
+
 static locus_status draw_bias(locus_picture *p)
 {
-    const picture_wish wish = {
+    picture_wish wish = {
         .level = p->loaded != NULL ? 0 : LOCUS_ATTEND,
         .length = 64,
         .stretch = p->values->causal ? 1 : 2,
         .without = picture_has_tensor(p->scheme, "cls") ? "cls" : NULL,
     };
+    table_rule table;
+    if (p->loaded == NULL && picture_has_option(p->scheme, "buckets")) {
+        LOCUS_TRY(take_table(p, &wish, &table));
+        wish.settings = table.settings;
+        wish.length = table.reach;
+    }
     picture_call call;
     locus_status status = picture_open(&call, p, &wish);
     if (status != LOCUS_OK) return status;

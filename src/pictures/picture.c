@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which pictures there are, and the whole of one. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -96,10 +97,39 @@ static locus_status draw_kinds(locus_picture *p, const char *what)
     return LOCUS_OK;
 }
 
+static int are_equal(const locus_panel *a, const locus_panel *b)
+{
+    if (a->kind != LOCUS_PANEL_HEATMAP || b->kind != a->kind || a->rows != b->rows ||
+        a->columns != b->columns || a->values == NULL || b->values == NULL)
+        return 0;
+    for (size_t i = 0; i < a->rows * a->columns; i++)
+        if (a->values[i] != b->values[i] && !(isnan(a->values[i]) && isnan(b->values[i]))) return 0;
+    return 1;
+}
+
+/* Two maps with the same numbers: the second says so, or readers look for the difference. */
+static void note_equal_panels(locus_picture *p)
+{
+    for (size_t i = 1; i < p->panel_count; i++) {
+        locus_panel *panel = &p->panels[i];
+        size_t k = 0;
+        while (k < i && !are_equal(panel, &p->panels[k])) k++;
+        if (k < i)
+            panel->note = picture_text(p, "%s%sThe same numbers as \"%s\".",
+                                       panel->note != NULL ? panel->note : "",
+                                       panel->note != NULL ? ". " : "", p->panels[k].title);
+    }
+}
+
 static void write_caption(locus_picture *p)
 {
     char seed[96];
     snprintf(p->caption, sizeof p->caption, "%s.", p->scheme->formula);
+    if (p->options[0] != '\0' && !p->options_differ) {
+        append(p->caption, sizeof p->caption, " With ");
+        append(p->caption, sizeof p->caption, p->options);
+        append(p->caption, sizeof p->caption, ".");
+    }
     if (p->pairs) append(p->caption, sizeof p->caption, " Query m down, key n across.");
     if (p->pairs && (p->values->causal || p->values->window >= 0))
         append(p->caption, sizeof p->caption, " Grey pairs are hidden.");
@@ -192,6 +222,8 @@ static locus_status make(locus_picture *p)
 {
     LOCUS_TRY(find_scheme(p));
     LOCUS_TRY(draw_kinds(p, p->values->what != NULL ? p->values->what : usual_kinds(p->scheme)));
+    note_equal_panels(p);
+    if (p->out_of_memory) return LOCUS_ERR_MEMORY;
     write_caption(p);
     p->figure = (locus_figure){.size = sizeof p->figure,
                                .title = p->title,

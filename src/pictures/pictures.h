@@ -38,7 +38,9 @@ struct locus_picture {
     int pairs;     /* 1: some panel has a query and a key axis */
     int made_up;   /* 1: some numbers are random   */
     char title[PICTURE_TEXT], description[2 * PICTURE_TEXT], caption[3 * PICTURE_TEXT];
-    void **blocks; /* everything that is freed with the picture */
+    char options[PICTURE_TEXT]; /* those of its calls, "buckets=8, max_distance=16" */
+    int options_differ;         /* from call to call: not worth saying              */
+    void **blocks;              /* everything that is freed with the picture */
     size_t block_count, block_room;
     int out_of_memory, too_much; /* what went wrong on the way */
 
@@ -75,7 +77,8 @@ typedef struct picture_wish {
     int causal;
     int64_t window;      /* -1: none                                                 */
     const char *without; /* tensor to leave out                                      */
-    int ones;            /* 1: q and k are all ones                                  */
+    const locus_problem_setting *settings; /* instead of the request's; NULL: those  */
+    int ones; /* 1: q and k are all ones                                  */
 } picture_wish;
 
 typedef struct picture_call {
@@ -94,6 +97,8 @@ typedef struct picture_call {
 /* On failure there is nothing to close. */
 locus_status picture_open(picture_call *call, locus_picture *p, const picture_wish *wish);
 void picture_close(picture_call *call);
+/* How far a picture of the call's rule over distances goes: beyond where it levels off. */
+int64_t picture_reach(const picture_call *call);
 /* What a call was refused for, behind the scheme that was asked for or the file it is from. */
 locus_status picture_judge(locus_picture *p, locus_status status);
 /* Names that live as long as the picture; NULL for none. */

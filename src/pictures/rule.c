@@ -164,8 +164,7 @@ static void add_staircase(locus_picture *p, const rule *r, const int64_t *rows, 
     picture_curve(p, panel, NULL, x, y, r->count, 1);
 }
 
-/* Distances over which the staircase is drawn. */
-static int64_t reach_of(const picture_call *call)
+int64_t picture_reach(const picture_call *call)
 {
     const locus_options *o = &call->config->options;
     int64_t reach = call->info.keys + call->info.keys / 2;
@@ -184,7 +183,7 @@ static locus_status draw_rows(locus_picture *p)
     rule r;
     locus_status status = picture_open(&call, p, &wish);
     if (status != LOCUS_OK) return status;
-    int64_t reach = reach_of(&call);
+    int64_t reach = picture_reach(&call);
     if (-least_distance(&call) > reach) reach = -least_distance(&call);
     if (most_distance(&call) > reach) reach = most_distance(&call);
     status = take_rule(&r, p, &call, -reach, reach);

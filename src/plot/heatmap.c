@@ -85,6 +85,10 @@ static void add(batch *b, double x, double y, double width, double height)
     b->boxes[b->count++] = (locus_box){b->pen->x + x, b->pen->y + y, width, height};
 }
 
+/* Cells reach a little under their right and lower neighbours: where an edge falls on the centre of
+ * a pixel, the last bit of a coordinate would decide whether either of the two paints it. */
+#define OVERLAP 0.1
+
 /* Edges on a grid of tenths: neighbours share theirs, and numbers stay short. */
 static double edge(double start, double each, size_t index)
 {
@@ -106,7 +110,8 @@ static void draw_ink(batch *b, const locus_panel *panel, const plot_frame *frame
                 column++;
             const double left = edge(frame->left, wide, start);
             if (column > start)
-                add(b, left, top, edge(frame->left, wide, column) - left, bottom - top);
+                add(b, left, top, edge(frame->left, wide, column) - left + OVERLAP,
+                    bottom - top + OVERLAP);
             else
                 column++;
         }

@@ -125,6 +125,8 @@ static void measure_rows(plot_frame *frame, double extent)
         y->every = each < TEXT_SIZE + 1.0 ? (size_t)ceil((TEXT_SIZE + 1.0) / each) : 1;
     } else {
         plot_axis_numbers(y, 26.0);
+        if (y->cells == 0 && y->ticks.count < 3) /* closer, rather than without a scale */
+            plot_axis_numbers(y, 17.0);
     }
 }
 

@@ -3,6 +3,7 @@
 /* Pictures of schemes: every kind that a scheme has is drawn, requests are refused in words, and
  * no failed allocation does harm. What the pictures show is compared with docs/gallery. */
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -43,6 +44,69 @@ static void test_kinds(void)
     CHECK(locus_picture_kind_at(NULL, 11) != NULL && locus_picture_kind_at(NULL, 12) == NULL,
           "expected 12 kinds");
     CHECK(locus_picture_kind_at("t6", 0) == NULL, "kinds of no scheme");
+}
+
+/* ---- what panels say about each other ---- */
+
+static locus_picture *draw(const char *scheme, const char *what, uint32_t causal)
+{
+    locus_picture_request request;
+    locus_picture *picture = NULL;
+    locus_error error = {""};
+    locus_picture_request_init(&request, scheme);
+    request.what = what;
+    request.causal = causal;
+    CHECK(locus_picture_new(&picture, &request, &error) == LOCUS_OK, "%s", error.text);
+    return picture;
+}
+
+/* The bucket of a distance in the staircase of the rule. */
+static double bucket_of(const locus_series *rule, double distance)
+{
+    for (size_t i = 0; i < rule->count; i++)
+        if (rule->x[i] == distance) return rule->y[i];
+    return NAN;
+}
+
+/* Map, rule and curves of one picture come from one table: two distances have one bias where they
+ * share a bucket, and another one elsewhere. */
+static void test_one_table(const char *scheme, uint32_t causal)
+{
+    if (!check_begin("pictures/one-table/%s%s", scheme, causal ? "-causal" : "")) return;
+    locus_picture *picture = draw(scheme, "rows,bias", causal);
+    const locus_figure *figure = locus_picture_figure(picture);
+    CHECK(figure->panel_count == 3, "%zu panels", figure->panel_count);
+    const locus_series *rule = figure->panels[1].series, *bias = figure->panels[2].series;
+    size_t equal = 0, compared = 0;
+    for (size_t i = 0; i < bias->count; i++)
+        for (size_t k = 0; k < i; k++) {
+            const double one = bucket_of(rule, bias->x[i]), other = bucket_of(rule, bias->x[k]);
+            if (isnan(bias->y[i]) || isnan(bias->y[k])) continue;
+            CHECK((one == other) == (bias->y[i] == bias->y[k]), "distances %g and %g", bias->x[i],
+                  bias->x[k]);
+            equal += one == other;
+            compared++;
+        }
+    CHECK(equal > 0 && equal < compared, "%zu of %zu pairs share a bucket", equal, compared);
+    CHECK(strstr(figure->caption, "With buckets=8, max_distance=16") != NULL, "caption: %s",
+          figure->caption);
+    locus_picture_free(picture);
+}
+
+static void test_equal_panels(void)
+{
+    if (!check_begin("pictures/equal-panels")) return;
+    locus_picture *picture = draw("deberta", "rows", 0);
+    const locus_panel *panels = locus_picture_figure(picture)->panels;
+    CHECK(panels[0].note == NULL, "the first panel: %s", panels[0].note);
+    CHECK(panels[1].note != NULL && strstr(panels[1].note, panels[0].title) != NULL,
+          "the second panel does not say that it is equal to \"%s\"", panels[0].title);
+    locus_picture_free(picture);
+    picture = draw("alibi", "attention", 0);
+    const locus_figure *figure = locus_picture_figure(picture);
+    for (size_t i = 0; i < figure->panel_count; i++)
+        CHECK(figure->panels[i].note == NULL, "panel %zu is equal to no other", i);
+    locus_picture_free(picture);
 }
 
 /* ---- refusals ---- */
@@ -217,6 +281,10 @@ int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
     test_kinds();
+    test_one_table("t5", 0);
+    test_one_table("t5", 1);
+    test_one_table("tupe", 0);
+    test_equal_panels();
     test_refusals();
     test_memory();
     test_problem_refusals();

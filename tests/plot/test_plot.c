@@ -14,6 +14,7 @@
 #include "plot/text.h"
 #include "plot/ticks.h"
 #include "support/check.h"
+#include "support/problem.h"
 
 /* ---- numbers ---- */
 
@@ -302,6 +303,109 @@ static void test_layout(void)
     }
 }
 
+/* ---- cells ---- */
+
+enum { SIDE = 24, CELL_BOXES = SIDE * SIDE };
+
+typedef struct cell_list {
+    size_t count;
+    locus_box boxes[CELL_BOXES];
+} cell_list;
+
+/* Cells alone: in a colour of values, and wider or higher than a step of the colour bar. */
+static void on_cells(void *context, uint32_t ink, const locus_box *boxes, size_t count)
+{
+    cell_list *list = context;
+    for (size_t i = 0; i < count && ink == LOCUS_INK_SEQUENTIAL + 63; i++)
+        if (list->count < CELL_BOXES) list->boxes[list->count++] = boxes[i];
+    for (size_t i = 0; i < count && ink == LOCUS_INK_SEQUENTIAL; i++)
+        if (list->count < CELL_BOXES) list->boxes[list->count++] = boxes[i];
+}
+static void no_begin(void *context, const locus_figure *figure, double width, double height,
+                     uint32_t pixels)
+{
+    (void)context, (void)figure, (void)width, (void)height, (void)pixels;
+}
+static void no_line(void *context, uint32_t ink, double width, int dash, const locus_point *points,
+                    size_t count)
+{
+    (void)context, (void)ink, (void)width, (void)dash, (void)points, (void)count;
+}
+static void no_label(void *context, const locus_label *label) { (void)context, (void)label; }
+static void no_end(void *context) { (void)context; }
+
+/* Does another box reach under the left (or upper) edge of box b, and past it? */
+static int is_covered(const cell_list *list, const locus_box *b, int upper)
+{
+    const double enough = 0.05, x = b->x + b->width / 2, y = b->y + b->height / 2;
+    for (size_t i = 0; i < list->count; i++) {
+        const locus_box *o = &list->boxes[i];
+        if (upper ? o->y < b->y - 0.5 && o->y + o->height >= b->y + enough && o->x <= x &&
+                        o->x + o->width >= x
+                  : o->x < b->x - 0.5 && o->x + o->width >= b->x + enough && o->y <= y &&
+                        o->y + o->height >= y)
+            return 1;
+    }
+    return 0;
+}
+
+/* A chequered map: no pixel between two cells can be left unpainted, whatever the zoom. */
+static void test_cells(void)
+{
+    static double values[SIDE * SIDE];
+    static cell_list list;
+    for (size_t i = 0; i < SIDE * SIDE; i++) values[i] = (double)((i + i / SIDE) % 2);
+    const locus_panel panel = {.size = sizeof panel,
+                               .kind = LOCUS_PANEL_HEATMAP,
+                               .values = values,
+                               .rows = SIDE,
+                               .columns = SIDE};
+    const locus_figure figure = {.size = sizeof figure, .panels = &panel, .panel_count = 1};
+    const locus_canvas canvas = {sizeof canvas, &list,    no_begin, on_cells,
+                                 no_line,       no_label, no_end};
+    for (uint32_t width = 300; width <= 1500; width += 397) {
+        const locus_render render = {.size = sizeof render, .width = width};
+        locus_error error = {""};
+        int bare = 0;
+        if (!check_begin("plot/cells/%upx", (unsigned)width)) continue;
+        list.count = 0;
+        CHECK(locus_figure_draw(&figure, &render, &canvas, NULL, &error) == LOCUS_OK, "%s",
+              error.text);
+        double left = INFINITY, top = INFINITY;
+        for (size_t i = 0; i < list.count; i++) {
+            left = fmin(left, list.boxes[i].x);
+            top = fmin(top, list.boxes[i].y);
+        }
+        for (size_t i = 0; i < list.count; i++) {
+            const locus_box *b = &list.boxes[i];
+            bare += b->x > left + 0.5 && !is_covered(&list, b, 0);
+            bare += b->y > top + 0.5 && !is_covered(&list, b, 1);
+        }
+        CHECK(list.count >= SIDE * SIDE - 4, "%zu cells", list.count);
+        CHECK(bare == 0, "%d edges are not covered", bare);
+    }
+}
+
+/* ---- axes ---- */
+
+/* An axis of numbers tells a scale: three of them at least, where there is room for five. */
+static void test_readable_axes(void)
+{
+    if (!check_begin("plot/readable-axes")) return;
+    for (int i = 0; i < 20000; i++) {
+        const double size = pow(10.0, 8.0 * test_uniform(1, (uint64_t)i) - 4.0);
+        const double low = size * (2.0 * test_uniform(2, (uint64_t)i) - 1.0);
+        const double high = low + size * (0.01 + test_uniform(3, (uint64_t)i));
+        const size_t most = 5 + (size_t)(i % 6);
+        const plot_ticks ticks = plot_ticks_between(low, high, most, 0);
+        CHECK(ticks.count >= 3 && ticks.count <= most, "%g to %g, room for %zu: %zu numbers", low,
+              high, most, ticks.count);
+        CHECK(plot_tick(&ticks, 0) >= low - 1e-6 * size &&
+                  plot_tick(&ticks, ticks.count - 1) <= high + 1e-6 * size,
+              "%g to %g: a number lies outside", low, high);
+    }
+}
+
 /* ---- formats ---- */
 
 static size_t count_of(const char *text, const char *part)
@@ -442,6 +546,8 @@ int main(int argc, char **argv)
     test_numbers();
     test_colours();
     test_layout();
+    test_cells();
+    test_readable_axes();
     test_svg();
     test_other_formats();
     test_refusals();
