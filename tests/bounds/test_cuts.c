@@ -4,12 +4,14 @@
 
 #include <inttypes.h>
 #include <locus/runtime.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bounds/constants.h"
 #include "contract/variants.h"
 #include "support/check.h"
 #include "support/judge.h"
+#include "support/views.h"
 
 /* What a constant counts. */
 typedef enum axis { QUERIES, KEYS, WIDTH, VALUE_WIDTH, BATCH, HEADS, SHARING } axis;
@@ -26,31 +28,37 @@ typedef struct cut {
 
 /* clang-format off */
 static const cut cuts[] = {
-    /* few queries */
-    {"attention/FEW_ROWS", QUERIES, 1, {.B = 1, .H = 2, .Tk = 70, .D = 4}, NULL, NULL, 0},
-    {"attention/FEW_ROWS", QUERIES, 1, {.B = 2, .H = 2, .Tk = 200, .D = 4}, NULL, "rows", 1},
-    {"attention/FETCHED_KEYS", KEYS, 1, {.B = 1, .H = 2, .Tq = 3, .D = 6}, NULL, NULL, 1},
+    /* the rows path */
+    {"attention/ROWS_PATH_QUERIES", QUERIES, 1, {.B = 1, .H = 2, .Tk = 70, .D = 4}, NULL, NULL, 0},
+    {"attention/ROWS_PATH_QUERIES", QUERIES, 1, {.B = 2, .H = 2, .Tk = 200, .D = 4}, NULL, "rows", 1},
+    {"attention/ROWS_PATH_KEYS", KEYS, 1, {.B = 1, .H = 2, .Tq = 3, .D = 6}, NULL, NULL, 1},
     {"attention/SPLIT_KEYS", KEYS, 1, {.B = 1, .H = 1, .Tq = 2, .D = 4}, NULL, NULL, 1},
-    {"attention/SHARED_KEYS", KEYS, 1, {.B = 2, .H = 2, .Tq = 1, .D = 4}, NULL, NULL, 1},
-    {"attention/MOST_SPLITS", KEYS, 1024, {.B = 1, .H = 2, .Tq = 1, .D = 2}, "rope", NULL, 1},
-    {"attention/MOST_GROUP", SHARING, 1, {.B = 1, .Tq = 2, .Tk = 150, .D = 4}, NULL, NULL, 1},
+    {"attention/SHARED_SPLIT_KEYS", KEYS, 1, {.B = 2, .H = 2, .Tq = 1, .D = 4}, NULL, NULL, 1},
+    {"attention/MAX_SPLITS", KEYS, 1024, {.B = 1, .H = 2, .Tq = 1, .D = 2}, "rope", NULL, 1},
+    {"attention/MAX_GROUP", SHARING, 1, {.B = 1, .Tq = 2, .Tk = 150, .D = 4}, NULL, NULL, 1},
     {"attention/BURST", KEYS, 1, {.B = 1, .H = 1, .Tq = 2, .D = 5, .Dv = 18}, NULL, NULL, 1},
     /* tiles */
-    {"attention/BAND", QUERIES, 1, {.B = 1, .H = 1, .Tk = 40, .D = 6}, NULL, "tiles", 0},
-    {"attention/SHORT", KEYS, 1, {.B = 1, .H = 1, .Tq = 75, .D = 4}, NULL, NULL, 0},
-    {"attention/MOST_KEYS", KEYS, 1, {.B = 1, .H = 1, .Tq = 50, .D = 4}, NULL, NULL, 0},
-    {"attention/MOST_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 200, .D = 4}, NULL, NULL, 0},
-    {"attention/MOST_ROWS", KEYS, 1, {.B = 1, .H = 1, .Tq = 100, .D = 4}, NULL, NULL, 0},
-    {"attention/BAND_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 300, .D = 4}, NULL, NULL, 0},
-    {"attention/NEAR_LEAST", KEYS, 1, {.B = 1, .H = 1, .Tq = 70, .D = 4}, NULL, NULL, 0},
-    {"attention/NEAR_KEYS", KEYS, 1, {.B = 1, .H = 1, .Tq = 200, .D = 2}, NULL, NULL, 0},
+    {"attention/SHORT_KEYS", KEYS, 1, {.B = 1, .H = 1, .Tq = 75, .D = 4}, NULL, NULL, 0},
+    {"attention/SHORT_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 100, .D = 4}, NULL, NULL, 0},
+    {"attention/FORWARD_KEYS", KEYS, 1, {.B = 1, .H = 1, .Tq = 50, .D = 4}, NULL, NULL, 0},
+    {"attention/FORWARD_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 300, .D = 4}, NULL, NULL, 0},
+    {"attention/BAND_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 70, .D = 4}, NULL, NULL, 0},
+    {"attention/KEY_SIDE_TILE", QUERIES, 1, {.B = 1, .H = 1, .Tk = 250, .D = 4}, "deberta", NULL, 0},
+    {"attention/KEY_SIDE_TILE", KEYS, 1, {.B = 1, .H = 1, .Tq = 100, .D = 4}, "relative_key_query", NULL, 0},
+    {"attention/MAX_TILE_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 200, .D = 4}, NULL, NULL, 0},
+    {"attention/RUN_MIN", KEYS, 1, {.B = 1, .H = 1, .Tq = 70, .D = 4}, NULL, NULL, 0},
     /* backward */
-    {"attention/MOST_GROUP", QUERIES, 96, {.B = 1, .H = 1, .Tk = 800, .D = 2}, "none", NULL, 0},
-    {"attention/SPLIT_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 21, .D = 4}, NULL, NULL, 0},
-    {"attention/ENOUGH", BATCH, 1, {.H = 1, .Tq = 4, .Tk = 9, .D = 4}, NULL, NULL, 0},
-    {"attention/ENOUGH", HEADS, 1, {.B = 1, .Hk = 1, .Tq = 4, .Tk = 9, .D = 4}, NULL, NULL, 0},
-    {"attention/FOLD_ROWS", KEYS, 1, {.B = 2, .H = 2, .Hk = 1, .Tq = 11, .D = 4}, NULL, NULL, 0},
-    {"attention/FOLD_ROWS", QUERIES, 1, {.B = 1, .H = 2, .Hk = 1, .Tk = 23, .D = 4}, NULL, NULL, 0},
+    {"attention/BACKWARD_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 60, .D = 4}, NULL, NULL, 0},
+    {"attention/BACKWARD_KEYS", KEYS, 1, {.B = 1, .H = 1, .Tq = 100, .D = 4}, NULL, NULL, 0},
+    {"attention/BACKWARD_GAIN_KEYS", KEYS, 1, {.B = 1, .H = 1, .Tq = 100, .D = 4}, "xpos", NULL, 0},
+    {"attention/GROUP_KEYS", KEYS, 1, {.B = 1, .H = 1, .Tq = 200, .D = 2}, NULL, NULL, 0},
+    {"attention/MAX_GROUP", QUERIES, 96, {.B = 1, .H = 1, .Tk = 800, .D = 2}, "none", NULL, 0},
+    {"attention/CHUNK_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 21, .D = 4}, NULL, NULL, 0},
+    {"attention/BACKWARD_TASKS", HEADS, 1, {.B = 1, .Hk = 1, .Tq = 390, .Tk = 9, .D = 4}, "t5", NULL, 0},
+    {"attention/MAX_SLOTS", BATCH, 1, {.H = 1, .Tq = 4, .Tk = 9, .D = 4}, NULL, NULL, 0},
+    {"attention/MAX_SLOTS", HEADS, 1, {.B = 1, .Hk = 1, .Tq = 4, .Tk = 9, .D = 4}, NULL, NULL, 0},
+    {"attention/REDUCE_ROWS", KEYS, 1, {.B = 2, .H = 2, .Hk = 1, .Tq = 11, .D = 4}, NULL, NULL, 0},
+    {"attention/REDUCE_ROWS", QUERIES, 1, {.B = 1, .H = 2, .Hk = 1, .Tk = 23, .D = 4}, NULL, NULL, 0},
     /* kernels */
     {"kernels/LOCUS_LANES", KEYS, 1, {.B = 1, .H = 1, .Tq = 15, .D = 4}, NULL, NULL, 0},
     {"kernels/LOCUS_LANES", WIDTH, 1, {.B = 1, .H = 2, .Tq = 13, .Tk = 20}, NULL, NULL, 0},
@@ -62,6 +70,7 @@ static const cut cuts[] = {
     {"kernels/LOCUS_PANEL", VALUE_WIDTH, 1, {.B = 1, .H = 1, .Tq = 14, .Tk = 17, .D = 4}, NULL, NULL, 0},
     {"kernels/VL", KEYS, 1, {.B = 1, .H = 1, .Tq = 9, .D = 4}, NULL, NULL, 0},
     {"kernels/GEMM_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 30, .D = 4}, NULL, "tiles", 0},
+    {"kernels/LOCUS_REGISTER_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 40, .D = 6}, NULL, "tiles", 0},
     {"kernels/GEMM_VECTORS", KEYS, 16, {.B = 1, .H = 1, .Tq = 10, .D = 4}, NULL, NULL, 0},
     {"kernels/BLOCK", WIDTH, 1, {.B = 1, .H = 1, .Tq = 3, .Tk = 33}, NULL, NULL, 0},
     {"kernels/VL", KEYS, 2, {.B = 1, .H = 1, .Tq = 9, .D = 4}, "shaw", NULL, 0}, /* DROP_COLUMNS */
@@ -126,11 +135,12 @@ static void cross(const cut *c, size_t number)
     for (size_t i = 0; i < count; i++) cross_value(c, values[i] * c->times, number + i);
 }
 
-/* Tall tiles of TALL rows where the keys and values of a head are more than NEAR_FLOATS floats and
- * there are tiles enough. That is much work: few cases, forward, against the oracle alone. */
+/* Tall tiles of TALL_ROWS rows where the keys and values of a head are more than L2_FLOATS floats
+ * and there are TASKS_PER_THREAD tiles for each thread. That is much work: few cases, forward,
+ * against the oracle alone. */
 static void test_tall(void)
 {
-    const int64_t D = 128, keys = constant_value("attention/NEAR_FLOATS") / (2 * D);
+    const int64_t D = 128, keys = constant_value("attention/L2_FLOATS") / (2 * D);
     static const test_variant variants[] = {{"none", "none", "causal=1", NULL, NULL},
                                             {"shaw", "shaw", "clip_left=9 clip_right=70", NULL,
                                              NULL}};
@@ -145,10 +155,42 @@ static void test_tall(void)
         }
 }
 
+/* A head's copied keys stay up to KEPT_KEY_FLOATS, a table stays packed up to PACKED_TABLE_FLOATS:
+ * both are crossed by their number of rows. */
+static void test_kept(void)
+{
+    const int64_t D = 256, keys = constant_value("attention/KEPT_KEY_FLOATS") / D;
+    const int64_t rows = constant_value("attention/PACKED_TABLE_FLOATS") / 512;
+    if (check_sample()) return;
+    for (int64_t step = -1; step <= 1; step++)
+        if (check_begin("bounds/kept-keys/k%" PRId64, keys + step)) {
+            const test_variant plain = {"none", "none", NULL, NULL, NULL};
+            test_problem *p = test_variant_problem(
+                &plain, (test_spec){.B = 1, .H = 2, .Hk = 1, .Tq = 12, .Tk = keys + step, .D = D});
+            /* heads inside tokens: rows far apart are copied */
+            test_views *views = test_views_new(p, TEST_VIEWS_GAPS, (uint64_t)(step + 5));
+            test_judge(p, &(test_manner){.trust_oracle = 1});
+            test_problem_free(p);
+            test_views_free(views);
+        }
+    for (int64_t step = -64; step <= 64; step += 64)
+        if (check_begin("bounds/packed-table/%" PRId64, rows + step)) {
+            char settings[64];
+            snprintf(settings, sizeof settings, "clip_left=%" PRId64 " clip_right=%" PRId64,
+                     (rows + step) / 2, (rows + step) / 2 - 1);
+            const test_variant wide = {"shaw", "shaw", settings, NULL, "rel_v"};
+            test_problem *p = test_variant_problem(
+                &wide, (test_spec){.B = 1, .H = 1, .Tq = 60, .Tk = 700, .D = 512, .Dv = 4});
+            test_judge(p, &(test_manner){.trust_oracle = 1});
+            test_problem_free(p);
+        }
+}
+
 int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
     test_tall();
+    test_kept();
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++) cross(&cuts[i], i);
     return check_finish("bounds/cuts");
 }

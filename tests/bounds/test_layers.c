@@ -37,10 +37,8 @@ static void judge(test_spec shape, const char *what, size_t number)
 }
 
 /* `constant` rows, inputs and outputs, and twice as many, less one, as they are, and one more. */
-static void cross(const char *constant, size_t number)
+static void cross_value(const char *constant, int64_t value, size_t place)
 {
-    const int64_t value = constant_value(constant);
-    size_t place = number;
     for (int64_t multiple = 1; multiple <= 2; multiple++)
         for (int64_t step = -1; step <= 1; step++) {
             const int64_t n = multiple * value + step;
@@ -50,6 +48,13 @@ static void cross(const char *constant, size_t number)
                 judge((test_spec){.B = 2, .H = 1, .Tq = 3, .Tk = 3, .D = n, .E = 9}, constant,
                       place++);
         }
+}
+
+static void cross(const char *constant, size_t number)
+{
+    int64_t values[8];
+    const size_t count = constant_values(constant, values, 8);
+    for (size_t i = 0; i < count; i++) cross_value(constant, values[i], number + i);
 }
 
 static void test_views_of(size_t i)
@@ -73,9 +78,10 @@ static void test_views_of(size_t i)
 int main(int argc, char **argv)
 {
     static const char *const constants[] = {
-        "nn/TASK_ROWS",        "nn/LEFT_ROWS",        "nn/CHUNK",
-        "nn/ROUND_INPUTS",     "nn/COPY_ROWS",        "kernels/LOCUS_INNER_BLOCK",
-        "kernels/LOCUS_PANEL", "kernels/LINEAR_STEP", "kernels/LINEAR_SOON"};
+        "nn/LEAST_ROWS",          "nn/FEW_ROWS",
+        "nn/SUM_COLUMNS",         "kernels/LINEAR_INNER",
+        "kernels/LINEAR_ROWS",    "kernels/FEW_ROWS",
+        "kernels/LINEAR_COLUMNS", "kernels/LOCUS_RIGHT_COLUMNS"};
     if (!check_args(argc, argv)) return 2;
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         if (!check_sample() || i % 3 == 0) cross(constants[i], i);

@@ -39,7 +39,7 @@ static void check_pack_left(const locus_linear_kernels *k, int64_t rows, int64_t
     clear(left);
     clear(right);
     k->pack_left_rows(left, rows_a, stride, rows, inner);
-    for (int64_t first = 0, count; first < inner; first += count) { /* in pieces */
+    for (int64_t first = 0, count; first < inner; first += count) { /* in pieces around TOGETHER */
         count = 1 + (first + rows) % 11;
         if (count > inner - first) count = inner - first;
         k->pack_left_columns(right, rows_a + first * column, column, rows, inner, first, count);

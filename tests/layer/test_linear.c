@@ -219,6 +219,29 @@ static void test_formulas(const locus_kernels *kernels)
         }
 }
 
+/* Around what cuts a product: register tiles and blocks of the table, and the least blocks of rows
+ * (LEAST_ROWS, which a small cache leads to), at two multiples. TASKS_PER_THREAD and LEAST_PANELS cut
+ * them further for threads: test_threads. */
+static void test_cuts(const locus_kernels *kernels)
+{
+    enum { LEAST_ROWS = 48 };
+    const locus_linear_kernels *cuts = kernels->linear;
+    for (int64_t multiple = 1; multiple <= 2; multiple++)
+        for (int64_t step = -1; step <= 1; step++) {
+            if (!check_begin("linear/%s/cuts/%d%+d", kernels->isa, (int)multiple, (int)step))
+                continue;
+            check_formulas(kernels, 1, multiple * LEAST_ROWS + step, 19, 21, 0);
+            check_formulas(kernels, 2, multiple * cuts->rows + step, 19, 21, 1);
+            check_formulas(kernels, 1, 13, multiple * cuts->inner + step, 9, 0);
+            check_formulas(kernels, 1, multiple * cuts->inner + step, 11, 9, 1);
+            check_formulas(kernels, 1, 13, 11, multiple * cuts->inner + step, 0);
+            check_formulas(kernels, 3, 13, 11, multiple * cuts->columns + step, 1);
+            check_formulas(kernels, 1, 13, 11, multiple * LOCUS_RIGHT_COLUMNS + step, 0);
+            check_formulas(kernels, 1, multiple * LEAST_ROWS + step, multiple * cuts->inner + step,
+                           multiple * LOCUS_RIGHT_COLUMNS + step, 0);
+        }
+}
+
 /* ---- packed weights, activations, residual ---- */
 
 static double activated(double z, locus_activation activation)
@@ -472,6 +495,7 @@ int main(int argc, char **argv)
             continue;
         }
         test_formulas(kernels);
+        test_cuts(kernels);
         test_epilogues(kernels);
         test_threads(kernels);
         test_caches(kernels);
