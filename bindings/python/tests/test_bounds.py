@@ -104,3 +104,20 @@ def test_settings():
     """MOST_SETTINGS: more options than any scheme has are refused in words."""
     with pytest.raises(locus.LocusError, match="at most"):
         locus.plot("t5", **{f"option_{i}": 1 for i in range(constant("pictures.c", "MOST_SETTINGS") + 1)})
+
+
+def test_prepared_settings():
+    """_MOST settings are kept; one more, and they are read anew."""
+    torch = pytest.importorskip("torch")
+    import locus.torch
+    from locus.torch import direct
+
+    q = torch.from_numpy(draw(3)[0])
+    want = locus.torch.attend(q, q, q, scale=0.5)
+    for number in range(direct._MOST + 2):
+        scale = 1 + number / 1024
+        out = locus.torch.attend(q, q, q, scale=scale)
+        if number % 64 == 0:
+            assert np.allclose(out, plain(q.numpy() * (2 * scale), q.numpy(), q.numpy()), atol=1e-5)
+    assert len(direct._prepared) <= direct._MOST
+    assert torch.equal(locus.torch.attend(q, q, q, scale=0.5), want)
