@@ -9,6 +9,7 @@
 #include <locus/case.h>
 #include <locus/explain.h>
 #include <locus/layer.h>
+#include <locus/model.h>
 #include <locus/oracle.h>
 #include <locus/runtime.h>
 #include <locus/scheme.h>

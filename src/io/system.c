@@ -35,6 +35,12 @@ static const char *kind_of(mode_t mode)
 
 /* ---- reading ---- */
 
+int locus_system_exists(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0;
+}
+
 static locus_status require_regular(const struct stat *found, locus_error *error)
 {
     const char *kind = kind_of(found->st_mode);

@@ -10,6 +10,9 @@
 /* LOCUS_ERR_IO with "WHAT: No such file or directory". */
 locus_status locus_system_fail(locus_error *error, const char *what, int code);
 
+/* 1 when something of that name is there. */
+int locus_system_exists(const char *path);
+
 /* Open for reading. Only regular files, through symbolic links too; nothing else is
  * opened at all, so a FIFO cannot block and a device cannot act. LOCUS_ERR_FORMAT:
  * it is something else. *bytes is the size of the open file. */

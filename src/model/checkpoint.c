@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/checkpoint.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/half.h"
+#include "core/memory.h"
+#include "io/system.h"
+
+/* ---- files ---- */
+
+static locus_status no_memory(locus_error *error)
+{
+    return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
+}
+
+static locus_status open_file(model_checkpoint *c, const char *folder, const char *name,
+                              locus_error *error)
+{
+    for (size_t i = 0; i < c->file_count; i++)
+        if (strcmp(c->names[i], name) == 0) return LOCUS_OK;
+    if (c->file_count == MODEL_SHARDS)
+        return locus_fail(error, LOCUS_ERR_FORMAT,
+                          "model.safetensors.index.json: more than %d files", (int)MODEL_SHARDS);
+    const char *path = model_join(&c->arena, folder, name, '/');
+    const char *kept = locus_arena_copy(&c->arena, name, strlen(name));
+    if (path == NULL || kept == NULL) return no_memory(error);
+    LOCUS_TRY(locus_file_open(&c->files[c->file_count], path, c->allocator, error));
+    c->names[c->file_count++] = kept;
+    return LOCUS_OK;
+}
+
+/* Files of an index lie beside it. */
+static int is_plain_name(const char *name)
+{
+    return name[0] != '\0' && name[0] != '.' && strchr(name, '/') == NULL;
+}
+
+static locus_status open_shards(model_checkpoint *c, const char *folder, const char *index,
+                                locus_error *error)
+{
+    static const char map[] = "weight_map.";
+    model_settings s;
+    LOCUS_TRY(model_settings_read(&s, folder, index, c->allocator, error));
+    locus_status status = LOCUS_OK;
+    for (size_t i = 0; status == LOCUS_OK && i < s.list.count; i++) {
+        const model_setting *entry = locus_list_at(&s.list, i);
+        if (strncmp(entry->path, map, sizeof map - 1) != 0) continue;
+        if (entry->kind != LOCUS_JSON_STRING || !is_plain_name(entry->text))
+            status =
+                model_setting_refuse(&s, entry->path, "the name of a file in the folder", error);
+        else
+            status = open_file(c, folder, entry->text, error);
+    }
+    model_settings_free(&s);
+    if (status == LOCUS_OK && c->file_count == 0)
+        return locus_fail(error, LOCUS_ERR_FORMAT, "%s: names no file", index);
+    return status;
+}
+
+locus_status model_checkpoint_open(model_checkpoint *c, const char *folder,
+                                   const model_family *family, const model_description *d,
+                                   const locus_allocator *allocator, locus_error *error)
+{
+    static const char index[] = "model.safetensors.index.json";
+    *c = (model_checkpoint){.allocator = allocator,
+                            .arena = {.allocator = allocator},
+                            .family = family,
+                            .description = d};
+    const char *path = model_join(&c->arena, folder, index, '/');
+    locus_status status = no_memory(error);
+    if (path != NULL)
+        status = locus_system_exists(path) ? open_shards(c, folder, index, error)
+                                           : open_file(c, folder, "model.safetensors", error);
+    if (status != LOCUS_OK) model_checkpoint_close(c);
+    return status;
+}
+
+void model_checkpoint_close(model_checkpoint *c)
+{
+    for (size_t i = 0; i < c->file_count; i++) locus_file_close(c->files[i]);
+    c->file_count = 0;
+    locus_arena_clear(&c->arena);
+}
+
+/* ---- slots ---- */
+
+static const struct {
+    const char *shape;
+    int each_layer;
+} slots[SLOT_COUNT] = {
+#define MODEL_SLOT(name, each_layer, shape) [SLOT_##name] = {shape, each_layer},
+#include "model/slots.inc"
+#undef MODEL_SLOT
+};
+
+static int64_t extent_of(const model_description *d, char letter)
+{
+    switch (letter) {
+    case 'V': return d->vocabulary;
+    case 'W': return d->embedding_width;
+    case 'E': return d->width;
+    case 'A': return d->heads * d->head_dim;
+    case 'D': return d->head_dim;
+    case 'F': return d->feed_forward;
+    case 'P': return d->positions;
+    case 'Y': return d->types;
+    case 'R': return d->relative_rows;
+    case 'B': return d->bias_rows;
+    case 'H': return d->heads;
+    case 'G': return d->groups > 0 ? d->width / d->groups : 0;
+    default: return d->taps; /* K */
+    }
+}
+
+int model_slot_each_layer(model_slot slot) { return slots[slot].each_layer; }
+
+size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t shape[4])
+{
+    const size_t rank = strlen(slots[slot].shape);
+    for (size_t i = 0; i < rank; i++) shape[i] = (uint64_t)extent_of(d, slots[slot].shape[i]);
+    return rank;
+}
+
+int64_t model_slot_elements(const model_description *d, model_slot slot)
+{
+    int64_t count = 1;
+    for (const char *letter = slots[slot].shape; *letter != '\0'; letter++)
+        count *= extent_of(d, *letter);
+    return count;
+}
+
+int model_slot_wanted(const model_description *d, model_slot slot)
+{
+    switch (slot) {
+    case SLOT_POSITION: return d->positions > 0;
+    case SLOT_TYPE: return d->types > 0;
+    case SLOT_EMBEDDING_NORM_GAIN: return d->embedding_norm;
+    case SLOT_EMBEDDING_NORM_SHIFT: return d->embedding_norm && d->norm_centred;
+    case SLOT_EMBEDDING_MAP: return d->always_mapped || d->embedding_width != d->width;
+    case SLOT_EMBEDDING_MAP_BIAS: return 0; /* where the checkpoint has one */
+    case SLOT_RELATIVE: return d->relative_rows > 0 && (d->to_position || d->from_position);
+    case SLOT_RELATIVE_NORM_GAIN:
+    case SLOT_RELATIVE_NORM_SHIFT: return d->relative_norm;
+    case SLOT_BIAS: return d->bias_rows > 0;
+    case SLOT_CONVOLUTION:
+    case SLOT_CONVOLUTION_BIAS:
+    case SLOT_CONVOLUTION_NORM_GAIN:
+    case SLOT_CONVOLUTION_NORM_SHIFT: return d->taps > 0;
+    case SLOT_FINAL_NORM_GAIN: return d->final_norm;
+    case SLOT_FINAL_NORM_SHIFT: return d->final_norm && d->norm_centred;
+    case SLOT_Q_BIAS:
+    case SLOT_K_BIAS:
+    case SLOT_V_BIAS:
+    case SLOT_O_BIAS:
+    case SLOT_IN_BIAS:
+    case SLOT_OUT_BIAS: return d->biases;
+    case SLOT_DISTANCE: return d->relative_rows > 0 && !d->to_position && !d->from_position;
+    case SLOT_RELATIVE_K:
+    case SLOT_RELATIVE_K_BIAS: return d->to_position && !d->relative_shared;
+    case SLOT_RELATIVE_Q:
+    case SLOT_RELATIVE_Q_BIAS: return d->from_position && !d->relative_shared;
+    case SLOT_ATTENTION_NORM_SHIFT:
+    case SLOT_FORWARD_NORM_SHIFT: return d->norm_centred;
+    case SLOT_GATE: return d->gated;
+    default: return 1;
+    }
+}
+
+/* ---- names ---- */
+
+enum { NAME = 256 };
+
+/* Prefix and name with # replaced by the layer. 0: too long. */
+static int spell(char *out, const char *prefix, const char *name, int64_t layer)
+{
+    const char *mark = strchr(name, '#');
+    const int bytes = mark == NULL ? snprintf(out, NAME, "%s%s", prefix, name)
+                                   : snprintf(out, NAME, "%s%.*s%" PRId64 "%s", prefix,
+                                              (int)(mark - name), name, layer, mark + 1);
+    return bytes > 0 && bytes < NAME;
+}
+
+/* Norms of old files: gamma and beta instead of weight and bias. */
+static int spell_old(char *out)
+{
+    char *last = strrchr(out, '.');
+    if (last == NULL || last - out < 4 || strstr(out, "orm.") == NULL) return 0;
+    if (strcmp(last, ".weight") == 0) return snprintf(last, 7, ".gamma") > 0;
+    return strcmp(last, ".bias") == 0 && snprintf(last, 6, ".beta") > 0;
+}
+
+typedef struct place {
+    size_t file, index;
+    const locus_file_tensor *tensor;
+} place;
+
+static int find_name(const model_checkpoint *c, const char *name, place *found)
+{
+    for (size_t f = 0; f < c->file_count; f++) {
+        const locus_file_tensor *tensor = locus_file_find(c->files[f], name);
+        if (tensor == NULL) continue;
+        size_t i = 0;
+        while (locus_file_tensor_at(c->files[f], i) != tensor) i++;
+        *found = (place){f, i, tensor};
+        return 1;
+    }
+    return 0;
+}
+
+/* The first of the family's names for the slot that is there; `name` is it, or the last tried. */
+static int find_slot(const model_checkpoint *c, model_slot slot, int64_t layer, char *name,
+                     place *found)
+{
+    snprintf(name, NAME, "(no name)");
+    for (const model_name *n = c->family->names; n->name != NULL; n++) {
+        if (n->slot != slot) continue;
+        for (const char *const *prefix = c->family->prefixes; *prefix != NULL; prefix++) {
+            if (!spell(name, *prefix, n->name, layer)) continue;
+            if (find_name(c, name, found)) return 1;
+            if (spell_old(name) && find_name(c, name, found)) return 1;
+            (void)spell(name, *prefix, n->name, layer);
+        }
+    }
+    return 0;
+}
+
+int model_checkpoint_has(const model_checkpoint *c, model_slot slot, int64_t layer)
+{
+    char name[NAME];
+    place found;
+    return find_slot(c, slot, layer, name, &found);
+}
+
+/* ---- values ---- */
+
+static char *shape_text(char *out, size_t capacity, const uint64_t *shape, size_t rank)
+{
+    size_t at = (size_t)snprintf(out, capacity, "[");
+    for (size_t i = 0; i < rank && at < capacity; i++)
+        at += (size_t)snprintf(out + at, capacity - at, "%s%" PRIu64, i > 0 ? "," : "", shape[i]);
+    if (at < capacity) snprintf(out + at, capacity - at, "]");
+    return out;
+}
+
+static locus_status check_shape(const model_checkpoint *c, model_slot slot, const char *name,
+                                const place *p, locus_error *error)
+{
+    uint64_t want[4];
+    const size_t rank = model_slot_shape(c->description, slot, want);
+    char found[96], expected[96];
+    int same = p->tensor->rank == rank;
+    for (size_t i = 0; same && i < rank; i++) same = p->tensor->shape[i] == want[i];
+    if (same) return LOCUS_OK;
+    return locus_fail(error, LOCUS_ERR_FORMAT, "%s: tensor %s: found %s, expected %s",
+                      c->names[p->file], name,
+                      shape_text(found, sizeof found, p->tensor->shape, p->tensor->rank),
+                      shape_text(expected, sizeof expected, want, rank));
+}
+
+/* The reader delivers little-endian bytes; so are all machines with a kernel table. */
+static void convert(float *to, const void *from, const char *dtype, size_t count)
+{
+    if (strcmp(dtype, "F64") == 0) {
+        for (size_t i = 0; i < count; i++) {
+            double value;
+            memcpy(&value, (const char *)from + i * sizeof value, sizeof value);
+            to[i] = (float)value;
+        }
+        return;
+    }
+    const int half = strcmp(dtype, "F16") == 0;
+    for (size_t i = 0; i < count; i++) {
+        uint16_t bits;
+        memcpy(&bits, (const char *)from + i * sizeof bits, sizeof bits);
+        to[i] = half ? locus_f16_to_float(bits) : locus_bf16_to_float(bits);
+    }
+}
+
+enum { PIECE = 1 << 16 }; /* numbers converted at a time */
+
+static locus_status read_values(model_checkpoint *c, const place *p, float *to, uint64_t count,
+                                locus_error *error)
+{
+    const locus_file *file = c->files[p->file];
+    const uint64_t bytes = p->tensor->bits / 8;
+    if (strcmp(p->tensor->dtype, "F32") == 0)
+        return locus_file_read(file, p->index, 0, count * bytes, to, error);
+    void *piece = locus_allocate(c->allocator, PIECE, sizeof(double));
+    locus_status status = piece != NULL ? LOCUS_OK : no_memory(error);
+    for (uint64_t at = 0; status == LOCUS_OK && at < count; at += PIECE) {
+        const uint64_t some = count - at < PIECE ? count - at : PIECE;
+        status = locus_file_read(file, p->index, at * bytes, some * bytes, piece, error);
+        if (status == LOCUS_OK) convert(to + at, piece, p->tensor->dtype, (size_t)some);
+    }
+    locus_release(c->allocator, piece);
+    return status;
+}
+
+static locus_status find_checked(const model_checkpoint *c, model_slot slot, int64_t layer,
+                                 place *p, locus_error *error)
+{
+    static const char *const types[] = {"F32", "F16", "BF16", "F64"};
+    char name[NAME];
+    int known = 0;
+    if (!find_slot(c, slot, layer, name, p))
+        return locus_fail(error, LOCUS_ERR_FORMAT, "%s: tensor %s is missing",
+                          c->file_count == 1 ? c->names[0] : "the shards", name);
+    for (size_t i = 0; i < 4; i++) known |= strcmp(p->tensor->dtype, types[i]) == 0;
+    if (!known)
+        return locus_fail(error, LOCUS_ERR_FORMAT,
+                          "%s: tensor %s: found %s, expected F32, F16, BF16 or F64",
+                          c->names[p->file], name, p->tensor->dtype);
+    return check_shape(c, slot, name, p, error);
+}
+
+locus_status model_checkpoint_check(const model_checkpoint *c, model_slot slot, int64_t layer,
+                                    locus_error *error)
+{
+    place p;
+    return find_checked(c, slot, layer, &p, error);
+}
+
+locus_status model_checkpoint_read(model_checkpoint *c, model_slot slot, int64_t layer, float *to,
+                                   locus_error *error)
+{
+    place p;
+    LOCUS_TRY(find_checked(c, slot, layer, &p, error));
+    const int64_t count = model_slot_elements(c->description, slot);
+    LOCUS_TRY(read_values(c, &p, to, (uint64_t)count, error));
+    c->parameters += count;
+    return LOCUS_OK;
+}

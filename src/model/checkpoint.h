@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_MODEL_CHECKPOINT_H
+#define LOCUS_MODEL_CHECKPOINT_H
+
+/* The tensors of a folder: model.safetensors, or the shards of model.safetensors.index.json. */
+
+#include <locus/tensorfile.h>
+
+#include "model/description.h"
+
+enum { MODEL_SHARDS = 256 };
+
+typedef struct model_checkpoint {
+    const locus_allocator *allocator;
+    locus_file *files[MODEL_SHARDS];
+    const char *names[MODEL_SHARDS]; /* of the files, for messages */
+    size_t file_count;
+    locus_arena arena;
+    const model_family *family;
+    const model_description *description;
+    int64_t parameters; /* numbers read so far */
+} model_checkpoint;
+
+locus_status model_checkpoint_open(model_checkpoint *c, const char *folder,
+                                   const model_family *family, const model_description *d,
+                                   const locus_allocator *allocator, locus_error *error);
+void model_checkpoint_close(model_checkpoint *c);
+
+/* 1 when a model of this description has the slot. */
+int model_slot_wanted(const model_description *d, model_slot slot);
+
+/* 1: every layer has one. */
+int model_slot_each_layer(model_slot slot);
+
+/* Its extents; returns the rank. */
+size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t shape[4]);
+
+/* Numbers of a slot. */
+int64_t model_slot_elements(const model_description *d, model_slot slot);
+
+/* 1 when the checkpoint has the tensor. */
+int model_checkpoint_has(const model_checkpoint *c, model_slot slot, int64_t layer);
+
+/* Refused: absent, of another type (F32, F16, BF16, F64) or shape. */
+locus_status model_checkpoint_check(const model_checkpoint *c, model_slot slot, int64_t layer,
+                                    locus_error *error);
+
+/* Check it and read it into to[model_slot_elements] as F32. */
+locus_status model_checkpoint_read(model_checkpoint *c, model_slot slot, int64_t layer, float *to,
+                                   locus_error *error);
+
+#endif

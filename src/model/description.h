@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_MODEL_DESCRIPTION_H
+#define LOCUS_MODEL_DESCRIPTION_H
+
+/* One description for every transformer encoder that the executor runs (forward.c), and what a
+ * family declares to arrive at it: which keys of config.json say what, and which tensors of the
+ * checkpoint fill which slots. A family contains no arithmetic.
+ *
+ *     x     = word[id] + type[..] + position[..]        (+ norm) (+ map to the width)
+ *     block = attention and feed-forward, each with a residual and a norm:
+ *             norm after   h = norm(h + sub(h))         BERT
+ *             norm before  h = h + sub(norm(h))         T5; a last norm at the end
+ *     sub   = map_o(attend(map_qkv(h)))   or   map_out(activation(map_in(h)) [* map_gate(h)]) */
+
+#include <locus/attention.h>
+
+#include "kernels/kernels.h"
+#include "model/settings.h"
+
+typedef struct model_description {
+    int64_t width, layers, heads, head_dim, feed_forward; /* E, L, H, D, F */
+    int64_t vocabulary, embedding_width;                  /* rows and columns of the word table */
+    int64_t positions;      /* rows of the learned position table; 0: there is none */
+    int64_t first_position; /* row of the first token */
+    int64_t padding;     /* >= 0: tokens of this id take this row and are not counted; -1: none */
+    int always_mapped;   /* 1: embeddings go through a map even where the widths are the same */
+    int64_t types;       /* rows of the token-type table; 0: none */
+    int64_t most_tokens; /* of one sequence; 0: no limit */
+
+    int norm_first;   /* 1: before the sublayers */
+    int norm_centred; /* 1: LayerNorm, 0: RMSNorm */
+    double norm_epsilon;
+    int embedding_norm, final_norm;
+    int biases; /* 1: the maps have biases */
+
+    locus_activation activation;
+    int gated;
+    int shared_layers; /* 1: one set of weights for all layers */
+
+    const char *positions_name; /* "learned", for people */
+    const char *scheme;         /* of attention */
+    int options_given;          /* 1: `options` holds, else the scheme's defaults do */
+    locus_options options;
+    int scaled_products; /* 1: by 1 / sqrt(head_dim), whatever the scheme's own scale is */
+
+    int64_t relative_rows;          /* of a table that q and k are dotted with; 0: none */
+    int relative_norm;              /* DeBERTa: its table goes through a norm */
+    int relative_shared;            /* projected by the weights of k and q themselves */
+    int to_position, from_position; /* content to position, position to content */
+    int64_t bias_rows;              /* T5 buckets, one table for all layers; 0: none */
+
+    int64_t taps, groups; /* convolution beside the first layer; 0: none */
+    locus_activation convolution_activation;
+} model_description;
+
+/* ---- slots ---- */
+
+typedef enum model_slot {
+#define MODEL_SLOT(name, each_layer, shape) SLOT_##name,
+#include "model/slots.inc"
+#undef MODEL_SLOT
+    SLOT_COUNT
+} model_slot;
+
+/* The name of a tensor, "encoder.layer.#.output.dense.weight": # is the layer. */
+typedef struct model_name {
+    model_slot slot;
+    const char *name;
+} model_name;
+
+typedef struct model_family {
+    const char *type;            /* model_type */
+    const char *const *prefixes; /* tried before each name, NULL ends the list */
+    const model_name *names;     /* name NULL ends the list */
+    locus_status (*describe)(const model_settings *settings, model_description *description,
+                             locus_error *error);
+} model_family;
+
+const model_family *model_family_find(const char *type); /* NULL: no such one */
+/* Names of all families, for messages; NULL beyond the last. */
+const char *model_family_name(size_t index);
+
+/* ---- what families share (families.c) ---- */
+
+/* hidden_act and the like: "gelu", "gelu_new", "relu", "silu", ... */
+locus_status model_read_activation(const model_settings *settings, const char *path,
+                                   const char *preset, locus_activation *activation,
+                                   locus_error *error);
+
+/* hidden_size, num_hidden_layers, num_attention_heads, intermediate_size, vocab_size,
+ * layer_norm_eps, hidden_act: as BERT and its kin call them. */
+locus_status model_read_bert_sizes(const model_settings *settings, model_description *d,
+                                   locus_error *error);
+
+/* position_embedding_type: absolute, relative_key, relative_key_query. */
+locus_status model_read_bert_positions(const model_settings *settings, model_description *d,
+                                       locus_error *error);
+
+/* Refuses a flag that is true. */
+locus_status model_refuse_flag(const model_settings *settings, const char *path,
+                               locus_error *error);
+
+#endif

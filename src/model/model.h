@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_MODEL_MODEL_H
+#define LOCUS_MODEL_MODEL_H
+
+/* A model in memory: its description and its weights, packed. */
+
+#include <locus/model.h>
+
+#include "model/checkpoint.h"
+#include "model/description.h"
+#include "nn/convolution.h"
+#include "nn/linear.h"
+#include "nn/norm.h"
+
+/* A linear map. packed.panels NULL: there is none. */
+typedef struct model_map {
+    locus_packed packed;
+    locus_tensor bias; /* rank 0: none */
+} model_map;
+
+typedef struct model_norm {
+    const float *gain, *shift; /* shift NULL: none */
+} model_norm;
+
+typedef struct model_layer {
+    model_map qkv; /* [3 A, E]: q, k, v one behind the other */
+    model_map o, in, gate, out;
+    model_norm attention_norm, forward_norm;
+    locus_tensors tables; /* of attention: rel_k, rel_q, bias */
+} model_layer;
+
+struct locus_model {
+    const locus_allocator *allocator;
+    locus_workers workers;
+    locus_linear linear; /* what all maps have in common */
+    const model_family *family;
+    model_description description;
+    const float *word, *position, *type;
+    model_norm embedding_norm, final_norm, convolution_norm;
+    model_map embedding_map;
+    const float *convolution_bias;
+    locus_packed *convolution; /* [groups]; NULL: none */
+    model_layer *layers;       /* [layers], or one that all share */
+    locus_model_pooling pooling;
+    int unit_length;
+    int64_t parameters;
+    uint64_t bytes;
+    void **blocks; /* all memory of the weights */
+    size_t block_count;
+};
+
+static inline const model_layer *model_layer_at(const locus_model *m, int64_t layer)
+{
+    return &m->layers[m->description.shared_layers ? 0 : layer];
+}
+
+static inline locus_norm_rule model_norm_rule(const model_description *d, const model_norm *norm,
+                                              int64_t width)
+{
+    return (locus_norm_rule){.centred = d->norm_centred,
+                             .epsilon = (float)d->norm_epsilon,
+                             .gain = norm->gain,
+                             .shift = norm->shift,
+                             .width = width};
+}
+
+/* ---- maps.c ---- */
+
+/* What becomes of a product. */
+typedef struct model_end {
+    locus_activation activation;
+    const float *gate;     /* [rows, outputs], multiplies; NULL: 1 */
+    const float *residual; /* [rows, outputs], is added; NULL: 0   */
+} model_end;
+
+/* y [rows, outputs] = activation(x W^T + b) gate + residual; x [rows, inputs]. end NULL: the sum.
+ * workspace: locus_linear_workspace(&m->linear) bytes. */
+void model_map_apply(const locus_model *m, void *workspace, const model_map *map, float *y,
+                     const float *x, int64_t rows, const model_end *end);
+
+/* ---- weights.c ---- */
+
+/* Everything behind the description: checks all tensors first, then reads and packs them. */
+locus_status model_load(locus_model *model, model_checkpoint *checkpoint, locus_error *error);
+void model_unload(locus_model *model);
+
+#endif

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/pass.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/size.h"
+
+/* ---- workspace ---- */
+
+typedef struct carver {
+    unsigned char *base;
+    uint64_t at;
+    int failed;
+} carver;
+
+static void *carve(carver *c, int64_t rows, int64_t width, size_t bytes)
+{
+    const uint64_t extents[] = {(uint64_t)rows, (uint64_t)width, bytes};
+    uint64_t size = 0;
+    void *place = c->base != NULL ? c->base + c->at : NULL;
+    if (!locus_product_u64(&size, extents, 3) || !locus_pad_u64(&size, size, LOCUS_ALIGNMENT) ||
+        !locus_add_u64(&c->at, c->at, size))
+        c->failed = 1;
+    return place;
+}
+
+locus_convolution model_convolution(const locus_model *m)
+{
+    const model_description *d = &m->description;
+    return (locus_convolution){.workers = m->workers,
+                               .second_cache = m->linear.second_cache,
+                               .inputs = d->width,
+                               .outputs = d->width,
+                               .groups = d->groups,
+                               .taps = d->taps,
+                               .before = (d->taps - 1) / 2,
+                               .packed = m->convolution,
+                               .bias = m->convolution_bias,
+                               .activation = d->convolution_activation};
+}
+
+int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
+{
+    const model_description *d = &p->model->description;
+    const int64_t N = p->tokens, A = d->heads * d->head_dim;
+    carver c = {.base = base};
+    uint64_t convolution = 0;
+    *w = (pass_work){.h = carve(&c, N, d->width, sizeof(float))};
+    w->other = carve(&c, N, d->width, sizeof(float));
+    if (d->taps > 0) w->first = carve(&c, N, d->width, sizeof(float));
+    if (p->model->embedding_map.packed.panels != NULL)
+        w->narrow = carve(&c, N, d->embedding_width, sizeof(float));
+    w->qkv = carve(&c, N, 3 * A, sizeof(float));
+    w->heads = carve(&c, N, A, sizeof(float));
+    w->inner = carve(&c, N, d->feed_forward, sizeof(float));
+    if (d->gated) w->gate = carve(&c, N, d->feed_forward, sizeof(float));
+    w->lse = carve(&c, d->heads, p->longest, sizeof(float));
+    w->position = carve(&c, N, 1, sizeof(int32_t));
+    for (size_t i = 0; i < p->plan_count; i++) {
+        const size_t bytes = locus_forward_workspace(p->plans[i].plan);
+        if (bytes > w->attention_bytes) w->attention_bytes = bytes;
+    }
+    w->attention = carve(&c, 1, (int64_t)w->attention_bytes, 1);
+    if (d->taps > 0) {
+        const locus_convolution f = model_convolution(p->model);
+        if (!locus_convolution_workspace(&convolution, &f, p->longest)) c.failed = 1;
+        w->convolution = carve(&c, 1, (int64_t)convolution, 1);
+    }
+    w->linear = carve(&c, 1, (int64_t)locus_linear_workspace(&p->model->linear), 1);
+    return !c.failed && locus_to_size(&w->bytes, c.at + LOCUS_ALIGNMENT);
+}
+
+/* ---- plans ---- */
+
+/* q, k and v of one sequence inside qkv; data is not read. */
+static locus_tensors shapes_of(const locus_model *m, int64_t length)
+{
+    const model_description *d = &m->description;
+    const int64_t A = d->heads * d->head_dim;
+    locus_tensors t = m->layers[0].tables;
+    t.q = locus_view_bthd(NULL, 1, length, d->heads, d->head_dim);
+    t.q.stride[0] = length * 3 * A;
+    t.q.stride[2] = 3 * A;
+    t.k = t.v = t.q;
+    return t;
+}
+
+static locus_status add_plan(locus_model_pass *p, int64_t length, size_t *index, locus_error *error)
+{
+    const locus_model *m = p->model;
+    const model_description *d = &m->description;
+    for (size_t i = 0; i < p->plan_count; i++)
+        if (p->plans[i].length == length) {
+            *index = i;
+            return LOCUS_OK;
+        }
+    locus_config config;
+    LOCUS_TRY(locus_config_init(&config, d->scheme));
+    if (d->options_given) config.options = d->options;
+    if (d->scaled_products) config.scale = 1.0 / sqrt((double)d->head_dim);
+    config.threads = m->workers.threads;
+    config.isa = m->workers.kernels->isa;
+    config.allocator = m->allocator;
+    const locus_tensors shapes = shapes_of(m, length);
+    LOCUS_TRY(locus_plan_new(&p->plans[p->plan_count].plan, &config, &shapes, error));
+    p->plans[p->plan_count].length = length;
+    *index = p->plan_count++;
+    return LOCUS_OK;
+}
+
+static locus_status check_lengths(locus_model_pass *p, const int64_t *offsets, locus_error *error)
+{
+    const int64_t most = p->model->description.most_tokens;
+    if (offsets[0] != 0)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "offsets: found %" PRId64 " first, expected 0",
+                          offsets[0]);
+    for (int64_t s = 0; s < p->ragged.sequences; s++) {
+        const int64_t length = offsets[s + 1] - offsets[s];
+        if (length < 0 || length > (int64_t)1 << 20)
+            return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                              "sequence %" PRId64 ": found %" PRId64
+                              " tokens, expected 0 to 1048576",
+                              s, length);
+        if (most > 0 && length > most)
+            return locus_fail(error, LOCUS_ERR_RANGE,
+                              "sequence %" PRId64 ": found %" PRId64
+                              " tokens, the model takes at most %" PRId64,
+                              s, length, most);
+        if (length > p->longest) p->longest = length;
+    }
+    p->tokens = offsets[p->ragged.sequences];
+    return LOCUS_OK;
+}
+
+static locus_status build(locus_model_pass *p, const int64_t *offsets, locus_error *error)
+{
+    const size_t count = (size_t)p->ragged.sequences;
+    pass_work work;
+    LOCUS_TRY(check_lengths(p, offsets, error));
+    p->offsets = locus_allocate(p->model->allocator, count + 1, sizeof *p->offsets);
+    p->plans = locus_allocate(p->model->allocator, count + 1, sizeof *p->plans);
+    p->plan_of = locus_allocate(p->model->allocator, count + 1, sizeof *p->plan_of);
+    if (p->offsets == NULL || p->plans == NULL || p->plan_of == NULL)
+        return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
+    memcpy(p->offsets, offsets, (count + 1) * sizeof *offsets);
+    p->ragged.offsets = p->offsets;
+    for (size_t s = 0; s < count; s++)
+        if (offsets[s + 1] > offsets[s])
+            LOCUS_TRY(add_plan(p, offsets[s + 1] - offsets[s], &p->plan_of[s], error));
+    if (!model_pass_carve(p, NULL, &work))
+        return locus_fail(error, LOCUS_ERR_MEMORY,
+                          "model: these lengths need more memory than a machine can address");
+    p->bytes = work.bytes;
+    return LOCUS_OK;
+}
+
+locus_status locus_model_pass_new(locus_model_pass **out, const locus_model *model,
+                                  const int64_t *offsets, int64_t sequences, locus_error *error)
+{
+    if (out == NULL || model == NULL || offsets == NULL || sequences < 0)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL or negative argument");
+    *out = NULL;
+    locus_model_pass *p = locus_allocate(model->allocator, 1, sizeof *p);
+    if (p == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
+    p->model = model;
+    p->ragged.sequences = sequences;
+    const locus_status status = build(p, offsets, error);
+    if (status != LOCUS_OK) {
+        locus_model_pass_free(p);
+        return status;
+    }
+    *out = p;
+    return LOCUS_OK;
+}
+
+void locus_model_pass_free(locus_model_pass *p)
+{
+    if (p == NULL) return;
+    for (size_t i = 0; i < p->plan_count; i++) locus_plan_free(p->plans[i].plan);
+    locus_release(p->model->allocator, p->plans);
+    locus_release(p->model->allocator, p->offsets);
+    locus_release(p->model->allocator, p->plan_of);
+    locus_release(p->model->allocator, p);
+}
+
+size_t locus_model_workspace(const locus_model_pass *pass) { return pass->bytes; }

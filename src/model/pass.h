@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_MODEL_PASS_H
+#define LOCUS_MODEL_PASS_H
+
+/* What depends on the lengths of a batch: plans of attention, one per length, and the layout of the
+ * workspace. */
+
+#include "model/model.h"
+
+typedef struct pass_plan {
+    int64_t length;
+    locus_plan *plan;
+} pass_plan;
+
+struct locus_model_pass {
+    const locus_model *model;
+    int64_t tokens, longest;
+    locus_ragged ragged; /* offsets are a copy */
+    int64_t *offsets;
+    pass_plan *plans;
+    size_t plan_count;
+    size_t *plan_of; /* [sequences] */
+    size_t bytes;    /* of workspace */
+};
+
+/* The workspace. [N: tokens] */
+typedef struct pass_work {
+    float *h;          /* [N, E] the stream                                  */
+    float *other;      /* [N, E] the stream before a norm, or normed for one */
+    float *first;      /* [N, E] the embeddings, for a convolution; or NULL  */
+    float *narrow;     /* [N, W] embeddings before a map; or NULL            */
+    float *qkv;        /* [N, 3 A]                                           */
+    float *heads;      /* [N, A] what attention gives                        */
+    float *inner;      /* [N, F]                                             */
+    float *gate;       /* [N, F]; or NULL                                    */
+    float *lse;        /* [H, longest]                                       */
+    int32_t *position; /* [N]                                             */
+    void *attention;
+    size_t attention_bytes;
+    void *convolution, *linear;
+    size_t bytes;
+} pass_work;
+
+/* One function measures (base NULL) and lays out. 0: it does not fit in memory. */
+int model_pass_carve(const locus_model_pass *pass, void *base, pass_work *work);
+
+/* The convolution beside the first layer, without workspace. */
+locus_convolution model_convolution(const locus_model *m);
+
+#endif

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_MODEL_SETTINGS_H
+#define LOCUS_MODEL_SETTINGS_H
+
+/* A configuration file (config.json and its kin) as a flat list of its scalars, each by its path:
+ * "hidden_size", "id2label.3", "architectures.0". Strict JSON within limits: 16 MiB, depth 32,
+ * 200,000 scalars, strings of 64 KiB. A key that occurs twice counts with its last value, as in
+ * Python. Messages name the file and the key. */
+
+#include <locus/status.h>
+
+#include "io/json_scan.h"
+#include "io/store.h"
+
+typedef struct model_setting {
+    const char *path, *text; /* text: of strings and numbers as written */
+    locus_json_kind kind;    /* STRING, INTEGER, NUMBER, TRUE, FALSE, NULL */
+} model_setting;
+
+typedef struct model_settings {
+    const locus_allocator *allocator;
+    const char *file; /* for messages */
+    locus_arena arena;
+    locus_list list; /* model_setting */
+} model_settings;
+
+/* FOLDER/FILE. On failure nothing is left to free. */
+locus_status model_settings_read(model_settings *settings, const char *folder, const char *file,
+                                 const locus_allocator *allocator, locus_error *error);
+void model_settings_free(model_settings *settings);
+
+/* NULL: there is no such scalar, or it is null. */
+const model_setting *model_setting_find(const model_settings *settings, const char *path);
+
+/* Typed values: an absent one is `preset`; another type, or a number out of range, is refused. A
+ * preset below `least` makes the setting required. */
+locus_status model_setting_integer(const model_settings *settings, const char *path, int64_t preset,
+                                   int64_t least, int64_t most, int64_t *value, locus_error *error);
+locus_status model_setting_real(const model_settings *settings, const char *path, double preset,
+                                double *value, locus_error *error);
+locus_status model_setting_flag(const model_settings *settings, const char *path, int preset,
+                                int *value, locus_error *error);
+locus_status model_setting_text(const model_settings *settings, const char *path,
+                                const char *preset, const char **value, locus_error *error);
+
+/* FILE: KEY: found ..., expected EXPECTED. LOCUS_ERR_FORMAT. */
+locus_status model_setting_refuse(const model_settings *settings, const char *path,
+                                  const char *expected, locus_error *error);
+
+/* A path of two parts, in memory of the arena; NULL: no memory. */
+char *model_join(locus_arena *arena, const char *folder, const char *name, char between);
+
+#endif

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/size.h"
+#include "model/model.h"
+#include "nn/norm.h"
+
+/* ---- memory ---- */
+
+enum { BLOCKS_WHOLE = 32, BLOCKS_LAYER = 24 };
+
+static int64_t weight_layers(const model_description *d)
+{
+    return d->shared_layers ? 1 : d->layers;
+}
+
+static locus_status no_memory(locus_error *error)
+{
+    return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory for the weights");
+}
+
+/* Memory that lives as long as the model. */
+static void *keep(locus_model *m, uint64_t bytes)
+{
+    size_t size = 0;
+    if (!locus_to_size(&size, bytes)) return NULL;
+    void *block = locus_allocate(m->allocator, 1, size);
+    if (block == NULL) return NULL;
+    m->blocks[m->block_count++] = block;
+    m->bytes += bytes;
+    return block;
+}
+
+static float *keep_floats(locus_model *m, int64_t count)
+{
+    return keep(m, (uint64_t)count * sizeof(float));
+}
+
+void model_unload(locus_model *m)
+{
+    for (size_t i = 0; i < m->block_count; i++) locus_release(m->allocator, m->blocks[i]);
+    locus_release(m->allocator, m->blocks);
+    locus_release(m->allocator, m->layers);
+    locus_release(m->allocator, m->convolution);
+    m->blocks = NULL;
+    m->layers = NULL;
+    m->convolution = NULL;
+    m->block_count = 0;
+}
+
+/* Everything is there and has its shape: before any of it is read. */
+static locus_status check_all(const model_checkpoint *c, const model_description *d,
+                              locus_error *error)
+{
+    for (int slot = 0; slot < SLOT_COUNT; slot++)
+        for (int64_t l = 0; l < (model_slot_each_layer((model_slot)slot) ? weight_layers(d) : 1);
+             l++)
+            if (model_slot_wanted(d, (model_slot)slot))
+                LOCUS_TRY(model_checkpoint_check(c, (model_slot)slot, l, error));
+    return LOCUS_OK;
+}
+
+/* ---- reading ---- */
+
+typedef struct loader {
+    locus_model *m;
+    model_checkpoint *c;
+    const model_description *d;
+    float *scratch; /* the largest tensor that is packed, or q, k and v together */
+    void *linear;   /* workspace of maps */
+    locus_error *error;
+} loader;
+
+/* A tensor as it is; *to = NULL where the model has none. */
+static locus_status read_array(loader *r, model_slot slot, int64_t layer, const float **to)
+{
+    *to = NULL;
+    if (!model_slot_wanted(r->d, slot)) return LOCUS_OK;
+    float *array = keep_floats(r->m, model_slot_elements(r->d, slot));
+    if (array == NULL) return no_memory(r->error);
+    *to = array;
+    return model_checkpoint_read(r->c, slot, layer, array, r->error);
+}
+
+static locus_status read_norm(loader *r, model_slot gain, int64_t layer, model_norm *norm)
+{
+    LOCUS_TRY(read_array(r, gain, layer, &norm->gain));
+    return read_array(r, (model_slot)(gain + 1), layer, &norm->shift);
+}
+
+static locus_status pack(loader *r, model_map *map, int64_t outputs, int64_t inputs)
+{
+    const locus_tensor weight =
+        locus_view(r->scratch, LOCUS_F32, 2, (const int64_t[]){outputs, inputs});
+    uint64_t bytes = 0;
+    void *memory = NULL;
+    if (locus_packed_bytes(&bytes, inputs, outputs)) memory = keep(r->m, bytes);
+    if (memory == NULL) return no_memory(r->error);
+    map->packed = locus_pack_weight(r->m->workers.kernels, &weight, memory, r->m->workers.threads);
+    return LOCUS_OK;
+}
+
+/* `count` maps as one, their outputs one behind the other; each weight is followed by its bias in
+ * the list of slots. */
+static locus_status read_maps(loader *r, const model_slot *slots, size_t count, int64_t layer,
+                              int64_t outputs, int64_t inputs, model_map *map)
+{
+    float *bias = NULL;
+    const int biases = model_slot_wanted(r->d, (model_slot)(slots[0] + 1)) ||
+                       model_checkpoint_has(r->c, (model_slot)(slots[0] + 1), layer);
+    for (size_t i = 0; i < count; i++)
+        LOCUS_TRY(model_checkpoint_read(r->c, slots[i], layer,
+                                        r->scratch + (int64_t)i * outputs * inputs, r->error));
+    const int64_t all = (int64_t)count * outputs;
+    LOCUS_TRY(pack(r, map, all, inputs));
+    if (!biases) return LOCUS_OK;
+    bias = keep_floats(r->m, all);
+    if (bias == NULL) return no_memory(r->error);
+    map->bias = locus_view(bias, LOCUS_F32, 1, &all);
+    for (size_t i = 0; i < count; i++)
+        LOCUS_TRY(model_checkpoint_read(r->c, (model_slot)(slots[i] + 1), layer,
+                                        bias + (int64_t)i * outputs, r->error));
+    return LOCUS_OK;
+}
+
+static locus_status read_map(loader *r, model_slot slot, int64_t layer, int64_t outputs,
+                             int64_t inputs, model_map *map)
+{
+    return read_maps(r, &slot, 1, layer, outputs, inputs, map);
+}
+
+/* The gate of a feed-forward layer has no bias slot. */
+static locus_status read_gate(loader *r, int64_t layer, model_map *map)
+{
+    if (!r->d->gated) return LOCUS_OK;
+    LOCUS_TRY(model_checkpoint_read(r->c, SLOT_GATE, layer, r->scratch, r->error));
+    return pack(r, map, r->d->feed_forward, r->d->width);
+}
+
+/* ---- tables of attention ---- */
+
+/* A table [R, A], row r of head h at r * A + h * D, as [H, R, D]. */
+static locus_tensor table_view(const model_description *d, float *table)
+{
+    const int64_t A = d->heads * d->head_dim;
+    return (locus_tensor){.data = table,
+                          .dtype = LOCUS_F32,
+                          .rank = 3,
+                          .shape = {d->heads, d->relative_rows, d->head_dim},
+                          .stride = {d->head_dim, A, 1}};
+}
+
+/* Positions by a projection of a layer: its own, or that of q or k. */
+static locus_status project_table(loader *r, model_slot own, model_slot shared, int64_t layer,
+                                  const float *relative, locus_tensor *table)
+{
+    const model_description *d = r->d;
+    const model_slot slot = d->relative_shared ? shared : own;
+    const int64_t A = d->heads * d->head_dim;
+    float *rows = keep_floats(r->m, d->relative_rows * A);
+    if (rows == NULL) return no_memory(r->error);
+    const size_t before = r->m->block_count;
+    model_map map = {.bias = {.rank = 0}};
+    const int64_t counted = r->c->parameters;
+    LOCUS_TRY(read_map(r, slot, layer, A, d->width, &map));
+    if (d->relative_shared) r->c->parameters = counted; /* they are counted as q and k */
+    model_map_apply(r->m, r->linear, &map, rows, relative, d->relative_rows, NULL);
+    while (r->m->block_count > before) /* the projection is not needed again */
+        locus_release(r->m->allocator, r->m->blocks[--r->m->block_count]);
+    *table = table_view(d, rows);
+    return LOCUS_OK;
+}
+
+static locus_status read_tables(loader *r, int64_t layer, const float *relative, const float *bias,
+                                locus_tensors *tables)
+{
+    const model_description *d = r->d;
+    if (bias != NULL)
+        tables->bias = locus_view((float *)(uintptr_t)bias, LOCUS_F32, 2,
+                                  (const int64_t[]){d->bias_rows, d->heads});
+    if (model_slot_wanted(d, SLOT_DISTANCE)) {
+        const float *rows;
+        LOCUS_TRY(read_array(r, SLOT_DISTANCE, layer, &rows));
+        tables->rel_k = locus_view((float *)(uintptr_t)rows, LOCUS_F32, 2,
+                                   (const int64_t[]){d->relative_rows, d->head_dim});
+    }
+    if (d->to_position)
+        LOCUS_TRY(project_table(r, SLOT_RELATIVE_K, SLOT_K, layer, relative, &tables->rel_k));
+    if (d->from_position)
+        LOCUS_TRY(project_table(r, SLOT_RELATIVE_Q, SLOT_Q, layer, relative, &tables->rel_q));
+    return LOCUS_OK;
+}
+
+/* ---- the parts ---- */
+
+static locus_status read_layer(loader *r, int64_t layer, const float *relative, const float *bias)
+{
+    static const model_slot qkv[3] = {SLOT_Q, SLOT_K, SLOT_V};
+    const model_description *d = r->d;
+    const int64_t A = d->heads * d->head_dim;
+    model_layer *to = &r->m->layers[layer];
+    to->tables.size = sizeof to->tables;
+    LOCUS_TRY(read_maps(r, qkv, 3, layer, A, d->width, &to->qkv));
+    LOCUS_TRY(read_map(r, SLOT_O, layer, d->width, A, &to->o));
+    LOCUS_TRY(read_map(r, SLOT_IN, layer, d->feed_forward, d->width, &to->in));
+    LOCUS_TRY(read_gate(r, layer, &to->gate));
+    LOCUS_TRY(read_map(r, SLOT_OUT, layer, d->width, d->feed_forward, &to->out));
+    LOCUS_TRY(read_norm(r, SLOT_ATTENTION_NORM_GAIN, layer, &to->attention_norm));
+    LOCUS_TRY(read_norm(r, SLOT_FORWARD_NORM_GAIN, layer, &to->forward_norm));
+    return read_tables(r, layer, relative, bias, &to->tables);
+}
+
+static locus_status read_convolution(loader *r)
+{
+    const model_description *d = r->d;
+    const int64_t count = model_slot_elements(d, SLOT_CONVOLUTION);
+    if (d->taps == 0) return LOCUS_OK;
+    LOCUS_TRY(read_array(r, SLOT_CONVOLUTION_BIAS, 0, &r->m->convolution_bias));
+    LOCUS_TRY(read_norm(r, SLOT_CONVOLUTION_NORM_GAIN, 0, &r->m->convolution_norm));
+    float *weight = locus_allocate(r->m->allocator, (size_t)count, 2 * sizeof(float));
+    r->m->convolution = locus_allocate(r->m->allocator, (size_t)d->groups, sizeof(locus_packed));
+    locus_status status =
+        weight != NULL && r->m->convolution != NULL ? LOCUS_OK : no_memory(r->error);
+    if (status == LOCUS_OK)
+        status = model_checkpoint_read(r->c, SLOT_CONVOLUTION, 0, weight + count, r->error);
+    if (status == LOCUS_OK)
+        locus_convolution_arrange(weight, weight + count, d->width, d->width / d->groups, d->taps);
+    const locus_convolution f = {.workers = r->m->workers,
+                                 .inputs = d->width,
+                                 .outputs = d->width,
+                                 .groups = d->groups,
+                                 .taps = d->taps,
+                                 .weight = weight};
+    for (int64_t g = 0; status == LOCUS_OK && g < d->groups; g++) {
+        uint64_t bytes = 0;
+        void *memory = locus_convolution_packed_bytes(&bytes, &f) ? keep(r->m, bytes) : NULL;
+        if (memory == NULL)
+            status = no_memory(r->error);
+        else
+            r->m->convolution[g] = locus_convolution_pack(&f, g, memory);
+    }
+    locus_release(r->m->allocator, weight);
+    return status;
+}
+
+static locus_status read_whole(loader *r, const float **relative, const float **bias)
+{
+    locus_model *m = r->m;
+    const model_description *d = r->d;
+    LOCUS_TRY(read_array(r, SLOT_WORD, 0, &m->word));
+    LOCUS_TRY(read_array(r, SLOT_POSITION, 0, &m->position));
+    LOCUS_TRY(read_array(r, SLOT_TYPE, 0, &m->type));
+    LOCUS_TRY(read_norm(r, SLOT_EMBEDDING_NORM_GAIN, 0, &m->embedding_norm));
+    LOCUS_TRY(read_norm(r, SLOT_FINAL_NORM_GAIN, 0, &m->final_norm));
+    if (model_slot_wanted(d, SLOT_EMBEDDING_MAP))
+        LOCUS_TRY(
+            read_map(r, SLOT_EMBEDDING_MAP, 0, d->width, d->embedding_width, &m->embedding_map));
+    LOCUS_TRY(read_convolution(r));
+    LOCUS_TRY(read_array(r, SLOT_BIAS, 0, bias));
+    LOCUS_TRY(read_array(r, SLOT_RELATIVE, 0, relative));
+    if (!d->relative_norm) return LOCUS_OK;
+    model_norm norm;
+    LOCUS_TRY(read_norm(r, SLOT_RELATIVE_NORM_GAIN, 0, &norm));
+    const locus_rows rows = {(float *)(uintptr_t)*relative, d->relative_rows, d->width};
+    const locus_norm_rule rule = model_norm_rule(d, &norm, d->width);
+    locus_norm_forward(&m->workers, &rule, &rows, &rows);
+    return LOCUS_OK;
+}
+
+static int64_t scratch_floats(const model_description *d)
+{
+    const int64_t qkv = 3 * model_slot_elements(d, SLOT_Q), in = model_slot_elements(d, SLOT_IN);
+    const int64_t map = model_slot_elements(d, SLOT_EMBEDDING_MAP);
+    const int64_t larger = qkv > in ? qkv : in;
+    return larger > map ? larger : map;
+}
+
+locus_status model_load(locus_model *m, model_checkpoint *c, locus_error *error)
+{
+    const model_description *d = &m->description;
+    loader r = {.m = m, .c = c, .d = d, .error = error};
+    const float *relative = NULL, *bias = NULL;
+    LOCUS_TRY(check_all(c, d, error));
+    const size_t layers = (size_t)weight_layers(d);
+    m->layers = locus_allocate(m->allocator, layers, sizeof *m->layers);
+    m->blocks =
+        locus_allocate(m->allocator, BLOCKS_WHOLE + BLOCKS_LAYER * layers + (size_t)d->groups,
+                       sizeof *m->blocks);
+    r.scratch = locus_allocate(m->allocator, (size_t)scratch_floats(d), sizeof(float));
+    r.linear = locus_allocate(m->allocator, (size_t)locus_linear_workspace(&m->linear), 1);
+    locus_status status =
+        m->layers != NULL && m->blocks != NULL && r.scratch != NULL && r.linear != NULL
+            ? read_whole(&r, &relative, &bias)
+            : no_memory(error);
+    for (int64_t l = 0; status == LOCUS_OK && l < (int64_t)layers; l++)
+        status = read_layer(&r, l, relative, bias);
+    locus_release(m->allocator, r.scratch);
+    locus_release(m->allocator, r.linear);
+    m->parameters = c->parameters;
+    return status;
+}

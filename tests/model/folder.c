@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include "model/folder.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/problem.h"
+
+#define SIZES                                                                                      \
+    "\"hidden_size\": 24, \"num_hidden_layers\": 2, \"num_attention_heads\": 3, "                  \
+    "\"intermediate_size\": 40, \"vocab_size\": 50"
+#define V3                                                                                         \
+    "\"model_type\": \"deberta-v2\", " SIZES ", \"relative_attention\": true, "                    \
+    "\"max_position_embeddings\": 32, \"type_vocab_size\": 0, \"position_biased_input\": false"
+
+const test_model test_models[] = {
+    {"bert", "bert", "{\"model_type\": \"bert\", " SIZES ", \"max_position_embeddings\": 40}"},
+    {"bert-relative", "bert",
+     "{\"model_type\": \"bert\", " SIZES ", \"max_position_embeddings\": 40, "
+     "\"position_embedding_type\": \"relative_key_query\", \"hidden_act\": \"relu\"}"},
+    {"roberta", "roberta",
+     "{\"model_type\": \"roberta\", " SIZES ", \"max_position_embeddings\": 42, "
+     "\"type_vocab_size\": 1, \"pad_token_id\": 1}"},
+    {"xlm-roberta", "xlm-roberta",
+     "{\"model_type\": \"xlm-roberta\", " SIZES ", \"max_position_embeddings\": 42}"},
+    {"electra", "electra",
+     "{\"model_type\": \"electra\", " SIZES ", \"max_position_embeddings\": 40, "
+     "\"embedding_size\": 16}"},
+    {"albert", "albert",
+     "{\"model_type\": \"albert\", " SIZES ", \"max_position_embeddings\": 40, "
+     "\"embedding_size\": 24}"},
+    {"distilbert", "distilbert",
+     "{\"model_type\": \"distilbert\", \"dim\": 24, \"n_layers\": 2, \"n_heads\": 3, "
+     "\"hidden_dim\": 40, \"vocab_size\": 50, \"max_position_embeddings\": 40}"},
+    {"mpnet", "mpnet", "{\"model_type\": \"mpnet\", " SIZES ", \"max_position_embeddings\": 42}"},
+    {"deberta-v3", "deberta-v2",
+     "{" V3 ", \"pos_att_type\": [\"p2c\", \"c2p\"], \"share_att_key\": true, "
+     "\"position_buckets\": 8, \"norm_rel_ebd\": \"layer_norm\"}"},
+    {"deberta-v2", "deberta-v2",
+     "{" V3 ", \"pos_att_type\": \"c2p|p2c\", \"conv_kernel_size\": 3, \"conv_groups\": 2, "
+     "\"max_relative_positions\": 9}"},
+};
+const size_t test_model_count = sizeof test_models / sizeof *test_models;
+
+static void stop(const char *what)
+{
+    perror(what);
+    exit(2);
+}
+
+const char *test_folder(const char *name)
+{
+    static char path[512];
+    const char *base = getenv("TMPDIR");
+    snprintf(path, sizeof path, "%s/locus-model-%ld-%s", base != NULL ? base : "/tmp",
+             (long)getpid(), name);
+    return path;
+}
+
+void write_text(const char *folder, const char *name, const char *text)
+{
+    char path[1024];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "wb");
+    if (file == NULL || fwrite(text, 1, strlen(text), file) != strlen(text) || fclose(file) != 0)
+        stop(path);
+}
+
+/* ---- weights ---- */
+
+typedef struct writer {
+    const folder_change *change;
+    locus_file_writer *files[2];
+    void *blocks[512]; /* borrowed by the files until they are committed */
+    size_t count;
+} writer;
+
+/* The bits of a number in the file's type; float to half only for what a half holds. */
+static size_t store(void *to, const char *dtype, double value)
+{
+    const float single = (float)value;
+    uint32_t bits;
+    memcpy(&bits, &single, sizeof bits);
+    if (strcmp(dtype, "F64") == 0) return memcpy(to, &value, 8), 8;
+    if (strcmp(dtype, "F32") == 0) return memcpy(to, &single, 4), 4;
+    const uint16_t upper = (uint16_t)(bits >> 16);
+    const int exponent = (int)(bits >> 23 & 255) - 112;
+    const uint16_t half =
+        (uint16_t)((bits >> 16 & 0x8000) |
+                   (exponent <= 0 ? 0 : (uint32_t)exponent << 10 | (bits >> 13 & 1023)));
+    memcpy(to, strcmp(dtype, "F16") == 0 ? &half : &upper, 2);
+    return 2;
+}
+
+static void put(writer *w, const model_description *d, model_slot slot, const char *name)
+{
+    const char *dtype = w->change->dtype != NULL ? w->change->dtype : "F32";
+    uint64_t shape[4], elements = 1;
+    const size_t rank = model_slot_shape(d, slot, shape);
+    locus_error error = {""};
+    if (w->change->without != NULL && strstr(name, w->change->without) != NULL) return;
+    if (w->change->wrong != NULL && strstr(name, w->change->wrong) != NULL) shape[rank - 1]++;
+    for (size_t i = 0; i < rank; i++) elements *= shape[i];
+    unsigned char *data = malloc((size_t)elements * 8 + 8), *at = data;
+    if (data == NULL || w->count == 512) stop("memory");
+    const double scale = w->change->scale > 0.0 ? w->change->scale : 0.1;
+    const double middle = strstr(name, "orm.weight") != NULL ? 1.0 : 0.0;
+    for (uint64_t i = 0; i < elements; i++)
+        at += store(at, dtype, middle + scale * (2.0 * test_uniform(w->count, i) - 1.0));
+    locus_file_writer *file = w->files[w->change->shards ? w->count % 2 : 0];
+    w->blocks[w->count++] = data;
+    if (locus_file_put(file, name, dtype, (uint32_t)rank, shape, data, &error) != LOCUS_OK)
+        stop(error.text);
+}
+
+static void put_slot(writer *w, const model_family *family, const model_description *d,
+                     model_slot slot)
+{
+    const model_name *n = family->names;
+    while (n->name != NULL && n->slot != slot) n++;
+    if (n->name == NULL) return;
+    const char *mark = strchr(n->name, '#');
+    for (int64_t l = 0; l < (mark != NULL ? d->layers : 1); l++) {
+        char name[256];
+        if (mark == NULL)
+            snprintf(name, sizeof name, "%s%s", family->prefixes[0], n->name);
+        else
+            snprintf(name, sizeof name, "%s%.*s%" PRId64 "%s", family->prefixes[0],
+                     (int)(mark - n->name), n->name, l, mark + 1);
+        put(w, d, slot, name);
+    }
+}
+
+static void write_index(const char *path)
+{
+    write_text(path, "model.safetensors.index.json",
+               "{\"metadata\": {}, \"weight_map\": {\"a\": \"one.safetensors\", \"b\": "
+               "\"two.safetensors\", \"c\": \"one.safetensors\"}}");
+}
+
+void write_model(const char *path, const test_model *model, const folder_change *change)
+{
+    static const folder_change none = {.without = NULL};
+    static const char *const names[2][2] = {{"model.safetensors", NULL},
+                                            {"one.safetensors", "two.safetensors"}};
+    model_settings settings;
+    model_description d = {.width = 0};
+    locus_error error = {""};
+    writer w = {.change = change != NULL ? change : &none};
+    char file[1024];
+    const model_family *family = model_family_find(model->type);
+    (void)mkdir(path, 0700);
+    write_text(path, "config.json", model->config);
+    if (family == NULL ||
+        model_settings_read(&settings, path, "config.json", NULL, &error) != LOCUS_OK ||
+        family->describe(&settings, &d, &error) != LOCUS_OK)
+        stop(error.text);
+    model_settings_free(&settings);
+    for (int i = 0; i <= w.change->shards; i++) {
+        snprintf(file, sizeof file, "%s/%s", path, names[w.change->shards][i]);
+        if (locus_file_create(&w.files[i], file, NULL, &error) != LOCUS_OK) stop(error.text);
+    }
+    for (int slot = 0; slot < SLOT_COUNT; slot++)
+        if (model_slot_wanted(&d, (model_slot)slot) || slot == SLOT_EMBEDDING_MAP_BIAS)
+            if (slot != SLOT_EMBEDDING_MAP_BIAS || model_slot_wanted(&d, SLOT_EMBEDDING_MAP))
+                put_slot(&w, family, &d, (model_slot)slot);
+    for (int i = 0; i <= w.change->shards; i++)
+        if (locus_file_commit(w.files[i], &error) != LOCUS_OK) stop(error.text);
+    for (size_t i = 0; i < w.count; i++) free(w.blocks[i]);
+    if (w.change->shards) write_index(path);
+}

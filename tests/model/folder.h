@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_TESTS_MODEL_FOLDER_H
+#define LOCUS_TESTS_MODEL_FOLDER_H
+
+/* Folders with small models of random weights, made from the declarations of the families. */
+
+#include "model/model.h"
+
+/* A configuration that a family understands, by name. */
+typedef struct test_model {
+    const char *name, *type, *config;
+} test_model;
+
+extern const test_model test_models[];
+extern const size_t test_model_count;
+
+/* What to do differently. */
+typedef struct folder_change {
+    const char *without; /* leave out tensors whose name contains this     */
+    const char *wrong;   /* give those one column more                     */
+    const char *dtype;   /* "F16", "BF16", "F64"; NULL: F32                */
+    int shards;          /* 1: an index and two files                      */
+    double scale;        /* of the numbers; 0: 0.1                         */
+} folder_change;
+
+/* Makes the folder `path` (its files are replaced). Ends the program when that fails. */
+void write_model(const char *path, const test_model *model, const folder_change *change);
+
+/* One file of text in it. */
+void write_text(const char *folder, const char *name, const char *text);
+
+/* A folder of this program's own; the same one for the same name. */
+const char *test_folder(const char *name);
+
+#endif

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Both sides of every limit of configuration files and checkpoints: MOST_BYTES, MOST_SCALARS,
+ * MOST_STRING, MOST_PATH of src/model/settings.c, MODEL_SHARDS of checkpoint.h, and numbers that are
+ * converted in pieces of PIECE. */
+
+#define _POSIX_C_SOURCE 200809L
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "model/folder.h"
+#include "support/check.h"
+
+typedef struct text {
+    char *data;
+    size_t bytes, room;
+} text;
+
+static void add(text *t, const char *part, size_t times)
+{
+    const size_t bytes = strlen(part);
+    while (t->bytes + bytes * times + 1 > t->room) {
+        t->room = 2 * t->room + 4096;
+        t->data = realloc(t->data, t->room);
+        if (t->data == NULL) exit(2);
+    }
+    for (size_t i = 0; i < times; i++, t->bytes += bytes) memcpy(t->data + t->bytes, part, bytes);
+    t->data[t->bytes] = '\0';
+}
+
+/* Reads the text as a configuration: 1 when it is accepted, `part` in the message when not. */
+static int is_read(const text *t, const char *part)
+{
+    const char *folder = test_folder("limits");
+    char path[1024];
+    model_settings s;
+    locus_error error = {""};
+    (void)mkdir(folder, 0700);
+    write_text(folder, "config.json", t->data);
+    const locus_status status = model_settings_read(&s, folder, "config.json", NULL, &error);
+    if (status == LOCUS_OK) model_settings_free(&s);
+    CHECK(status == LOCUS_OK || strstr(error.text, part) != NULL, "%s", error.text);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    (void)unlink(path);
+    (void)rmdir(folder);
+    return status == LOCUS_OK;
+}
+
+static int string_is_read(size_t bytes)
+{
+    text t = {NULL, 0, 0};
+    add(&t, "{\"a\": \"", 1);
+    add(&t, "x", bytes);
+    add(&t, "\"}", 1);
+    const int read = is_read(&t, "64 KiB");
+    free(t.data);
+    return read;
+}
+
+static int path_is_read(size_t bytes)
+{
+    text t = {NULL, 0, 0};
+    add(&t, "{\"", 1);
+    add(&t, "k", bytes);
+    add(&t, "\": 1}", 1);
+    const int read = is_read(&t, "keys of more than");
+    free(t.data);
+    return read;
+}
+
+static int scalars_are_read(size_t count)
+{
+    text t = {NULL, 0, 0};
+    add(&t, "[1", 1);
+    add(&t, ",1", count - 1);
+    add(&t, "]", 1);
+    const int read = is_read(&t, "more than 200000 values");
+    free(t.data);
+    return read;
+}
+
+static int bytes_are_read(size_t bytes)
+{
+    text t = {NULL, 0, 0};
+    add(&t, "{\"a\": 1}", 1);
+    add(&t, " ", bytes - t.bytes);
+    const int read = is_read(&t, "expected at most 16777216");
+    free(t.data);
+    return read;
+}
+
+static int depth_is_read(size_t depth)
+{
+    text t = {NULL, 0, 0};
+    add(&t, "[", depth);
+    add(&t, "]", depth);
+    const int read = is_read(&t, "byte");
+    free(t.data);
+    return read;
+}
+
+static void test_settings(void)
+{
+    if (check_begin("limits/MOST_STRING"))
+        CHECK(string_is_read(1 << 16) && !string_is_read((1 << 16) + 1), "strings");
+    if (check_begin("limits/MOST_PATH")) CHECK(path_is_read(4094) && !path_is_read(4095), "keys");
+    if (check_begin("limits/MOST_SCALARS"))
+        CHECK(scalars_are_read(200000) && !scalars_are_read(200001), "scalars");
+    if (check_begin("limits/MOST_BYTES"))
+        CHECK(bytes_are_read(16 << 20) && !bytes_are_read((16 << 20) + 1), "bytes");
+    if (check_begin("limits/depth")) CHECK(depth_is_read(32) && !depth_is_read(33), "depth");
+}
+
+/* An index of `count` files, which are the same one by links. */
+static int shards_are_read(const char *path, int count)
+{
+    text t = {NULL, 0, 0};
+    char name[64], link_path[1024];
+    locus_model *model = NULL;
+    locus_error error = {""};
+    add(&t, "{\"weight_map\": {", 1);
+    for (int i = 0; i < count; i++) {
+        snprintf(name, sizeof name, "%s\"t%d\": \"s%d.safetensors\"", i > 0 ? ", " : "", i, i);
+        add(&t, name, 1);
+        snprintf(link_path, sizeof link_path, "%s/s%d.safetensors", path, i);
+        if (symlink("model.safetensors", link_path) != 0) exit(2);
+    }
+    add(&t, "}}", 1);
+    write_text(path, "model.safetensors.index.json", t.data);
+    const locus_status status = locus_model_open(&model, path, NULL, &error);
+    CHECK(status == LOCUS_OK || strstr(error.text, "more than 256 files") != NULL, "%s",
+          error.text);
+    locus_model_free(model);
+    for (int i = 0; i < count; i++) {
+        snprintf(link_path, sizeof link_path, "%s/s%d.safetensors", path, i);
+        (void)unlink(link_path);
+    }
+    free(t.data);
+    return status == LOCUS_OK;
+}
+
+static void clear(const char *path)
+{
+    static const char *const names[] = {"config.json", "model.safetensors",
+                                        "model.safetensors.index.json"};
+    char file[1024];
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(file, sizeof file, "%s/%s", path, names[i]);
+        (void)unlink(file);
+    }
+    (void)rmdir(path);
+}
+
+static void test_shards(void)
+{
+    if (!check_begin("limits/MODEL_SHARDS")) return;
+    const char *path = test_folder("shards");
+    write_model(path, &test_models[0], NULL);
+    CHECK(shards_are_read(path, 256) && !shards_are_read(path, 257), "shards");
+    clear(path);
+}
+
+/* A table of rows * 8 numbers around one and two PIECEs of 65536. */
+static void test_pieces(void)
+{
+    if (!check_begin("limits/PIECE")) return;
+    static const int64_t rows[] = {8191, 8192, 8193, 16383, 16384, 16385};
+    const char *path = test_folder("pieces");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char config[256];
+        snprintf(config, sizeof config,
+                 "{\"model_type\": \"distilbert\", \"dim\": 8, \"n_layers\": 1, \"n_heads\": 1, "
+                 "\"hidden_dim\": 8, \"vocab_size\": %d, \"max_position_embeddings\": 4}",
+                 (int)rows[i]);
+        const test_model m = {"pieces", "distilbert", config};
+        locus_model *model[2] = {NULL, NULL};
+        locus_error error = {""};
+        write_model(path, &m, NULL);
+        CHECK(locus_model_open(&model[0], path, NULL, &error) == LOCUS_OK, "%s", error.text);
+        write_model(path, &m, &(folder_change){.dtype = "F64"});
+        CHECK(locus_model_open(&model[1], path, NULL, &error) == LOCUS_OK, "%s", error.text);
+        if (model[0] != NULL && model[1] != NULL)
+            CHECK(memcmp(model[0]->word, model[1]->word, (size_t)rows[i] * 8 * sizeof(float)) == 0,
+                  "%d rows are converted wrongly", (int)rows[i]);
+        locus_model_free(model[0]), locus_model_free(model[1]);
+    }
+    clear(path);
+}
+
+int main(int argc, char **argv)
+{
+    if (!check_args(argc, argv)) return 2;
+    test_settings();
+    test_shards();
+    test_pieces();
+    return check_finish("model/limits");
+}

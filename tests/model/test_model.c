@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+
+/* Small models of every family: bits, special values, refusals, memory. That they compute what
+ * transformers does is what run.sh looks at. */
+
+#define _POSIX_C_SOURCE 200809L
+#include <locus/model.h>
+#include <locus/runtime.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "model/folder.h"
+#include "support/allocator.h"
+#include "support/check.h"
+#include "support/problem.h"
+
+enum { WIDTH = 24, LAYERS = 2, TOKENS = 60, SEQUENCES = 6 };
+static const int64_t mixed[SEQUENCES + 1] = {0, 1, 1, 18, 30, 35, 60};
+
+static void remove_folder(const char *path)
+{
+    static const char *const names[] = {"config.json",          "model.safetensors",
+                                        "modules.json",         "one.safetensors",
+                                        "two.safetensors",      "model.safetensors.index.json",
+                                        "1_Pooling/config.json"};
+    char file[1024];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(file, sizeof file, "%s/%s", path, names[i]);
+        (void)unlink(file);
+    }
+    snprintf(file, sizeof file, "%s/1_Pooling", path);
+    (void)rmdir(file);
+    (void)rmdir(path);
+}
+
+/* ---- one run ---- */
+
+typedef struct answer {
+    float hidden[LAYERS + 1][TOKENS * WIDTH];
+    float embedding[SEQUENCES * WIDTH];
+} answer;
+
+static void set_ids(int32_t ids[TOKENS])
+{
+    for (int i = 0; i < TOKENS; i++) ids[i] = (int32_t)(test_uniform(77, (uint64_t)i) * 50.0);
+}
+
+static locus_status compute(const locus_model *model, const int64_t *offsets, int64_t sequences,
+                            const int32_t *ids, answer *a, locus_error *error)
+{
+    locus_model_pass *pass = NULL;
+    locus_status status = locus_model_pass_new(&pass, model, offsets, sequences, error);
+    if (status != LOCUS_OK) return status;
+    const size_t bytes = locus_model_workspace(pass);
+    unsigned char *workspace = malloc(bytes + 72);
+    if (workspace == NULL) exit(2);
+    memset(workspace, 0x7F, bytes + 72);
+    float *hidden[LAYERS + 1];
+    for (int l = 0; l <= LAYERS; l++) hidden[l] = a->hidden[l];
+    memset(a, 0xFF, sizeof *a); /* NaN */
+    const locus_model_batch batch = {.size = sizeof batch, .ids = ids};
+    const locus_model_results results = {.size = sizeof results,
+                                         .hidden = hidden,
+                                         .embedding = a->embedding};
+    status = locus_model_forward(pass, &batch, &results, workspace + 8, bytes, error);
+    int intact = 1;
+    for (int i = 0; i < 64; i++) intact &= workspace[8 + bytes + (size_t)i] == 0x7F;
+    CHECK(intact, "written beyond the workspace");
+    free(workspace);
+    locus_model_pass_free(pass);
+    return status;
+}
+
+static locus_model *open_model(const char *path, const char *isa, uint32_t threads)
+{
+    locus_model *model = NULL;
+    locus_error error = {""};
+    const locus_model_config config = {.size = sizeof config, .threads = threads, .isa = isa};
+    CHECK(locus_model_open(&model, path, &config, &error) == LOCUS_OK, "%s", error.text);
+    return model;
+}
+
+static int all_finite(const float *x, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(x[i])) return 0;
+    return 1;
+}
+
+/* ---- bits ---- */
+
+/* A sequence alone gives what it gives in the batch. */
+static void check_alone(const locus_model *model, const int32_t *ids, const answer *batch)
+{
+    static answer alone;
+    locus_error error = {""};
+    for (int s = 0; s < SEQUENCES; s++) {
+        const int64_t first = mixed[s], count = mixed[s + 1] - first;
+        const int64_t offsets[2] = {0, count};
+        CHECK(compute(model, offsets, 1, ids + first, &alone, &error) == LOCUS_OK, "%s",
+              error.text);
+        int same =
+            memcmp(alone.embedding, batch->embedding + s * WIDTH, sizeof(float) * WIDTH) == 0;
+        for (int l = 0; l <= LAYERS; l++)
+            same &= memcmp(alone.hidden[l], batch->hidden[l] + first * WIDTH,
+                           (size_t)(count * WIDTH) * sizeof(float)) == 0;
+        CHECK(same, "sequence %d depends on the batch", s);
+    }
+}
+
+static void test_bits(const test_model *m)
+{
+    static const uint32_t threads[] = {1, 2, 3, 7};
+    static answer one, other;
+    int32_t ids[TOKENS];
+    locus_error error = {""};
+    set_ids(ids);
+    const char *path = test_folder("bits");
+    write_model(path, m, NULL);
+    for (size_t k = 0; locus_isa_name(k) != NULL; k++) {
+        const char *isa = locus_isa_name(k);
+        if (!check_begin("model/%s/%s/bits", m->name, isa)) continue;
+        if (!locus_isa_available(isa)) {
+            check_skip("%s is not on this CPU", isa);
+            continue;
+        }
+        for (int t = 0; t < 4; t++) {
+            locus_model *model = open_model(path, isa, threads[t]);
+            if (model == NULL) break;
+            answer *a = t == 0 ? &one : &other;
+            CHECK(compute(model, mixed, SEQUENCES, ids, a, &error) == LOCUS_OK, "%s", error.text);
+            CHECK(all_finite(a->hidden[0], sizeof a->hidden / sizeof(float)) &&
+                      all_finite(a->embedding, SEQUENCES * WIDTH),
+                  "a number is missing or not finite");
+            CHECK(t == 0 || memcmp(&one, &other, sizeof one) == 0, "%u threads give other bits",
+                  (unsigned)threads[t]);
+            if (t == 0) check_alone(model, ids, &one);
+            locus_model_free(model);
+        }
+    }
+    remove_folder(path);
+}
+
+/* ---- files ---- */
+
+static double distance(const answer *a, const answer *b)
+{
+    double worst = 0.0;
+    const float *x = a->hidden[0], *y = b->hidden[0];
+    for (size_t i = 0; i < (LAYERS + 1) * TOKENS * WIDTH; i++)
+        worst = fmax(worst, fabs((double)x[i] - (double)y[i]));
+    return worst;
+}
+
+/* Other types of numbers, shards. */
+static void test_files(const test_model *m)
+{
+    static const struct {
+        const char *dtype;
+        int shards;
+        double least, most;
+    } kinds[] = {{"F32", 1, 0.0, 0.0},
+                 {"F64", 0, 0.0, 0.0},
+                 {"F16", 0, 1e-5, 2e-2},
+                 {"BF16", 1, 1e-4, 2e-1}};
+    static answer want, got;
+    int32_t ids[TOKENS];
+    locus_error error = {""};
+    if (!check_begin("model/%s/files", m->name)) return;
+    set_ids(ids);
+    const char *path = test_folder("files");
+    write_model(path, m, NULL);
+    locus_model *model = open_model(path, NULL, 2);
+    if (model != NULL && compute(model, mixed, SEQUENCES, ids, &want, &error) != LOCUS_OK)
+        CHECK(0, "%s", error.text);
+    locus_model_free(model);
+    remove_folder(path);
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        write_model(path, m, &(folder_change){.dtype = kinds[k].dtype, .shards = kinds[k].shards});
+        model = open_model(path, NULL, 2);
+        if (model != NULL) {
+            CHECK(compute(model, mixed, SEQUENCES, ids, &got, &error) == LOCUS_OK, "%s",
+                  error.text);
+            const double d = distance(&want, &got);
+            CHECK(d >= kinds[k].least && d <= kinds[k].most, "%s: %g away, expected %g to %g",
+                  kinds[k].dtype, d, kinds[k].least, kinds[k].most);
+        }
+        locus_model_free(model);
+        remove_folder(path);
+    }
+}
+
+/* ---- refusals ---- */
+
+static void expect_refusal(const char *path, locus_status wanted, const char *part)
+{
+    locus_model *model = NULL;
+    locus_error error = {""};
+    const locus_status status = locus_model_open(&model, path, NULL, &error);
+    CHECK(status == wanted && model == NULL, "status %d: %s", (int)status, error.text);
+    CHECK(strstr(error.text, part) != NULL, "\"%s\" does not name \"%s\"", error.text, part);
+    CHECK(strchr(error.text, '\n') == NULL, "more than one line");
+    locus_model_free(model);
+}
+
+static void test_tensors(const test_model *m)
+{
+    if (!check_begin("model/%s/tensors", m->name)) return;
+    const char *path = test_folder("tensors");
+    model_settings s;
+    model_description d = {.width = 0};
+    locus_error error = {""};
+    write_model(path, m, NULL);
+    const model_family *family = model_family_find(m->type);
+    if (model_settings_read(&s, path, "config.json", NULL, &error) != LOCUS_OK ||
+        family->describe(&s, &d, &error) != LOCUS_OK)
+        exit(2);
+    model_settings_free(&s);
+    for (const model_name *n = family->names; n->name != NULL; n++) {
+        if (!model_slot_wanted(&d, n->slot)) continue;
+        const char *mark = strrchr(n->name, '#'), *tail = mark != NULL ? mark + 1 : n->name;
+        write_model(path, m, &(folder_change){.without = tail});
+        expect_refusal(path, LOCUS_ERR_FORMAT, "is missing");
+        write_model(path, m, &(folder_change){.wrong = tail});
+        expect_refusal(path, LOCUS_ERR_FORMAT, "expected [");
+    }
+    remove_folder(path);
+}
+
+static void test_configs(void)
+{
+    static const struct {
+        const char *name, *config, *part;
+    } cases[] = {
+        {"empty", "", "config.json"},
+        {"list", "[1, 2]", "model_type is missing"},
+        {"broken", "{\"model_type\": \"bert\"", "config.json: byte"},
+        {"no-type", "{}", "model_type is missing"},
+        {"other-type", "{\"model_type\": \"mamba\"}", "found mamba"},
+        {"type-number", "{\"model_type\": 3}", "expected a string"},
+        {"width-zero", "{\"model_type\": \"bert\", \"hidden_size\": 0}", "hidden_size: found 0"},
+        {"width-huge", "{\"model_type\": \"bert\", \"hidden_size\": 1000000000000}", "hidden_size"},
+        {"width-real", "{\"model_type\": \"bert\", \"hidden_size\": 1.5}",
+         "hidden_size: found 1.5"},
+        {"width-text", "{\"model_type\": \"bert\", \"hidden_size\": \"768\"}", "hidden_size"},
+        {"heads", "{\"model_type\": \"bert\", \"hidden_size\": 24, \"num_attention_heads\": 5}",
+         "a divisor of hidden_size"},
+        {"act", "{\"model_type\": \"bert\", \"hidden_act\": \"mish\"}", "hidden_act: found mish"},
+        {"positions", "{\"model_type\": \"bert\", \"position_embedding_type\": \"rotary\"}",
+         "position_embedding_type: found rotary"},
+        {"decoder", "{\"model_type\": \"bert\", \"is_decoder\": true}", "is_decoder: found true"},
+        {"groups", "{\"model_type\": \"albert\", \"num_hidden_groups\": 2}", "num_hidden_groups"},
+        {"absolute", "{\"model_type\": \"deberta-v2\"}", "relative_attention is missing"},
+        {"terms", "{\"model_type\": \"deberta-v2\", \"relative_attention\": true}", "pos_att_type"},
+        {"twice", "{\"model_type\": \"mamba\", \"model_type\": \"rwkv\"}", "found rwkv"},
+    };
+    const char *path = test_folder("configs");
+    write_model(path, &test_models[0], NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (!check_begin("model/config/%s", cases[i].name)) continue;
+        write_text(path, "config.json", cases[i].config);
+        expect_refusal(path, LOCUS_ERR_FORMAT, cases[i].part);
+    }
+    if (check_begin("model/config/missing")) {
+        remove_folder(path);
+        expect_refusal(path, LOCUS_ERR_IO, "config.json");
+    }
+    remove_folder(path);
+}
+
+static void test_indexes(void)
+{
+    static const struct {
+        const char *name, *index, *part;
+        locus_status status;
+    } cases[] = {
+        {"outside", "{\"weight_map\": {\"a\": \"../model.safetensors\"}}", "weight_map.a",
+         LOCUS_ERR_FORMAT},
+        {"absolute", "{\"weight_map\": {\"a\": \"/etc/passwd\"}}", "weight_map.a",
+         LOCUS_ERR_FORMAT},
+        {"number", "{\"weight_map\": {\"a\": 3}}", "weight_map.a", LOCUS_ERR_FORMAT},
+        {"nothing", "{\"weight_map\": {}}", "names no file", LOCUS_ERR_FORMAT},
+        {"absent", "{\"weight_map\": {\"a\": \"three.safetensors\"}}", "three.safetensors",
+         LOCUS_ERR_IO},
+    };
+    const char *path = test_folder("indexes");
+    write_model(path, &test_models[0], NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (!check_begin("model/index/%s", cases[i].name)) continue;
+        write_text(path, "model.safetensors.index.json", cases[i].index);
+        expect_refusal(path, cases[i].status, cases[i].part);
+    }
+    remove_folder(path);
+}
+
+static void test_calls(void)
+{
+    static answer a;
+    int32_t ids[TOKENS];
+    locus_error error = {""};
+    if (!check_begin("model/calls")) return;
+    const char *path = test_folder("calls");
+    write_model(path, &test_models[0], NULL);
+    locus_model *model = open_model(path, NULL, 1);
+    remove_folder(path);
+    if (model == NULL) return;
+    set_ids(ids);
+    ids[7] = 50;
+    CHECK(compute(model, mixed, SEQUENCES, ids, &a, &error) == LOCUS_ERR_RANGE &&
+              strstr(error.text, "token 7: found id 50") != NULL,
+          "%s", error.text);
+    ids[7] = -1;
+    CHECK(compute(model, mixed, SEQUENCES, ids, &a, &error) == LOCUS_ERR_RANGE, "id -1");
+    const int64_t longer[2] = {0, 41}, backwards[3] = {0, 5, 3}, late[2] = {1, 3}, none[1] = {0};
+    CHECK(compute(model, longer, 1, ids, &a, &error) == LOCUS_ERR_RANGE &&
+              strstr(error.text, "at most 40") != NULL,
+          "%s", error.text);
+    CHECK(compute(model, backwards, 2, ids, &a, &error) == LOCUS_ERR_ARGUMENT, "offsets descend");
+    CHECK(compute(model, late, 1, ids, &a, &error) == LOCUS_ERR_ARGUMENT, "offsets begin at 1");
+    CHECK(compute(model, none, 0, ids, &a, &error) == LOCUS_OK, "no sequences: %s", error.text);
+    locus_model_info info = {.size = sizeof info};
+    locus_model_describe(model, &info);
+    CHECK(info.width == WIDTH && info.layers == LAYERS && strcmp(info.family, "bert") == 0 &&
+              info.most_tokens == 40 && info.pooling == LOCUS_MODEL_POOL_MEAN,
+          "wrong description");
+    locus_model_free(model);
+    locus_model_free(NULL);
+    locus_model_pass_free(NULL);
+    CHECK(locus_model_open(NULL, "x", NULL, &error) == LOCUS_ERR_ARGUMENT, "NULL");
+    const locus_model_config strange = {.size = 3};
+    CHECK(locus_model_open(&model, "x", &strange, &error) == LOCUS_ERR_ARGUMENT, "%s", error.text);
+}
+
+/* ---- memory ---- */
+
+static void test_allocations(const test_model *m)
+{
+    if (!check_begin("model/%s/allocations", m->name)) return;
+    const char *path = test_folder("allocations");
+    write_model(path, m, NULL);
+    test_allocator memory;
+    for (size_t k = 1;; k += check_sample() ? 7 : 1) {
+        locus_model *model = NULL;
+        locus_model_pass *pass = NULL;
+        locus_error error = {""};
+        test_allocator_init(&memory);
+        memory.fail_at = k;
+        const locus_model_config config = {.size = sizeof config,
+                                           .threads = 1,
+                                           .allocator = &memory.interface};
+        locus_status status = locus_model_open(&model, path, &config, &error);
+        if (status == LOCUS_OK)
+            status = locus_model_pass_new(&pass, model, mixed, SEQUENCES, &error);
+        CHECK(status == (memory.failures > 0 ? LOCUS_ERR_MEMORY : LOCUS_OK),
+              "call %d: status %d: %s", (int)k, (int)status, error.text);
+        locus_model_pass_free(pass);
+        locus_model_free(model);
+        CHECK(memory.live_blocks == 0 && memory.misuse == 0, "call %d: a leak", (int)k);
+        if (memory.failures == 0) break;
+    }
+    remove_folder(path);
+}
+
+int main(int argc, char **argv)
+{
+    if (!check_args(argc, argv)) return 2;
+    for (size_t i = 0; i < test_model_count; i++) {
+        test_bits(&test_models[i]);
+        test_files(&test_models[i]);
+        test_tensors(&test_models[i]);
+        test_allocations(&test_models[i]);
+    }
+    test_configs();
+    test_indexes();
+    test_calls();
+    return check_finish("model/model");
+}
