@@ -6,15 +6,13 @@
  * are units of the canvas; letters are TEXT_SIZE of them. */
 
 #include "plot/colour.h"
+#include "plot/pen.h"
 #include "plot/text.h"
 #include "plot/ticks.h"
+#include "plot/wrap.h"
 
-#define TEXT_SIZE 11.0
-#define TITLE_SIZE 13.0
-#define HEAD_SIZE 16.0
-#define LINE_HEIGHT 1.35 /* of the letters' size */
-#define PAD 10.0         /* around a panel       */
-#define GAP 5.0          /* between axis and its numbers */
+#define PAD 10.0 /* around a panel       */
+#define GAP 5.0  /* between axis and its numbers */
 
 enum { NAME_BYTES = 96, NAME_LIMIT = 16 }; /* of a tick that is a word */
 
@@ -43,14 +41,6 @@ typedef struct plot_frame {
     double bar_labels;
 } plot_frame;
 
-/* Where panels are drawn. */
-typedef struct plot_pen {
-    const locus_canvas *canvas;
-    const locus_allocator *allocator;
-    double x, y; /* of the panel */
-    int failed;
-} plot_pen;
-
 void plot_measure(plot_frame *frame, const locus_panel *panel, double width);
 void plot_draw(plot_pen *pen, const locus_panel *panel, const plot_frame *frame);
 
@@ -78,15 +68,5 @@ double plot_legend_height(const locus_panel *panel, double width);
 void plot_legend_draw(plot_pen *pen, const locus_panel *panel, const plot_frame *frame);
 size_t plot_categories(const locus_panel *panel); /* bars: the longest series */
 double plot_series_x(const locus_panel *panel, const locus_series *series, size_t index);
-
-/* Text at panel coordinates; empty text is not drawn. */
-void plot_label(plot_pen *pen, double x, double y, double size, int anchor, uint32_t ink,
-                const char *text);
-void plot_line(plot_pen *pen, uint32_t ink, double width, double x1, double y1, double x2,
-               double y2);
-void plot_box(plot_pen *pen, uint32_t ink, double x, double y, double width, double height);
-/* A wrapped paragraph whose first line stands at y; returns where the next would. */
-double plot_paragraph(plot_pen *pen, double x, double y, double width, double size, int bold,
-                      uint32_t ink, const char *text);
 
 #endif

@@ -20,6 +20,9 @@ void terminal_reset(terminal *t);
  * left where `right`, else on the right. */
 void terminal_cell(terminal *t, const char *text, size_t width, int right);
 
+/* Lines of at most t->columns letters, in a style. */
+void terminal_paragraph(terminal *t, const char *text, const char *style);
+
 void terminal_heatmap(terminal *t, const locus_panel *panel);
 void terminal_curves(terminal *t, const locus_panel *panel);
 void terminal_bars(terminal *t, const locus_panel *panel);

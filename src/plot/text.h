@@ -39,9 +39,6 @@ size_t plot_next(const char **from, unsigned char out[4]);
  * the last one becomes an ellipsis (limit 0: none). NULL reads as "". Returns `buffer`. */
 char *plot_copy(char *buffer, size_t capacity, const char *from, size_t limit);
 
-/* As plot_copy, cut so that it is at most `width` wide in units of the letters' size. */
-char *plot_copy_within(char *buffer, size_t capacity, const char *from, double width);
-
 /* Characters (columns of a terminal) of a text. */
 size_t plot_columns(const char *text);
 
@@ -50,10 +47,5 @@ char *plot_padded_text(char *buffer, double value, int digits);
 
 /* As plot_fixed, into a buffer of at least 32 bytes. Beyond 1e12 it reads "inf". */
 char *plot_fixed_text(char *buffer, double value, int digits);
-
-/* The next line of a text that is to be at most `width` wide in units of the letters' size:
- * its first byte and count of bytes; *from moves behind it. 0 at the end. */
-int plot_wrap(const char **from, double width, const char **line, size_t *bytes);
-size_t plot_wrap_lines(const char *text, double width);
 
 #endif

@@ -8,7 +8,7 @@ check "includes point down" tools/check-layers
 
 planted() { # FILE TEXT: a small tree with one extra line in one file
     rm -rf "$SCRATCH/tree"
-    for folder in core schemes kernels attention layer ref nn io case; do
+    for folder in core schemes kernels attention layer ref nn io case plot; do
         mkdir -p "$SCRATCH/tree/src/$folder"
         printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <locus/status.h>\n#include "core/size.h"\n' \
             >"$SCRATCH/tree/src/$folder/file.c"
@@ -56,6 +56,36 @@ mkdir -p "$SCRATCH/tree/src/stray" && cp "$SCRATCH/tree/src/core/file.c" "$SCRAT
 refuse "an unknown layer must be caught" tools/check-layers "$SCRATCH/tree"
 mkdir -p "$SCRATCH/nothing"
 refuse "an empty tree must not pass" tools/check-layers "$SCRATCH/nothing"
+
+# Two sources that call each other, by way of a third; two headers that include each other; and what
+# only looks like a circle.
+begin source/circles-planted
+function_in() { # FILE NAME CALLS
+    printf 'int %s(int a)\n{\n    return %s;\n}\n' "$2" "$3" >>"$SCRATCH/tree/src/$1"
+}
+planted ""
+function_in attention/one.c locus_one "locus_two(a)"
+function_in attention/two.c locus_two "locus_three(a)"
+function_in attention/three.c locus_three "a"
+check "a chain of calls is no circle" tools/check-layers "$SCRATCH/tree"
+function_in attention/three.c locus_back "locus_one(a)"
+refuse "three sources that call each other must be caught" tools/check-layers "$SCRATCH/tree"
+tools/check-layers "$SCRATCH/tree" >"$SCRATCH/circle"
+check "the circle is named" grep -q 'circle inside src/attention' "$SCRATCH/circle"
+check "and every call of it" grep -q 'src/attention/three.c: calls locus_one' "$SCRATCH/circle"
+planted ""
+function_in plot/one.c plot_one "locus_two(a)"
+function_in io/two.c locus_two "plot_one(a)"
+check "folders are told apart" tools/check-layers "$SCRATCH/tree"
+planted ""
+function_in ref/one.c locus_one "locus_two(a)"
+printf '/* locus_one(a) */\nint locus_one(int a);\nint locus_two(int a)\n{\n    return a; /* locus_one */\n}\n' \
+    >"$SCRATCH/tree/src/ref/two.c"
+check "comments and declarations are no calls" tools/check-layers "$SCRATCH/tree"
+planted ""
+printf '#include "layer/two.h"\n' >"$SCRATCH/tree/src/layer/one.h"
+printf '#include "layer/one.h"\n' >"$SCRATCH/tree/src/layer/two.h"
+refuse "headers that include each other must be caught" tools/check-layers "$SCRATCH/tree"
 
 begin source/rules
 check "patterns" tools/check-source
