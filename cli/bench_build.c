@@ -190,7 +190,8 @@ static int is_passed_over(const bench_kind *kind, const bench_group *g)
 
 static void choose_view(bench_row *row, const bench_request *r)
 {
-    row->config.causal = row->view == BENCH_CAUSAL;
+    const int looks_back = (row->input->kind->scheme->traits & LOCUS_TRAIT_CAUSAL) != 0;
+    row->config.causal = row->view == BENCH_CAUSAL || looks_back;
     if (row->view == BENCH_PADDED) row->in.key_mask = row->input->group->key_mask;
     if (row->view == BENCH_DROPOUT) row->config.dropout = r->dropout;
     if (row->view == BENCH_PEAKED) row->in.q = row->input->group->peaked_q;

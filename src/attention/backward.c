@@ -4,7 +4,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/bias_parameters.h"
 #include "attention/check.h"
+#include "attention/gathered.h"
 #include "attention/gradients.h"
 #include "attention/lower.h"
 #include "attention/reduce.h"
@@ -29,6 +31,7 @@ static locus_wanted want_all(const locus_plan *plan)
         .key_side_table = locus_key_side_table(plan, s) != NULL,
         .value_table = locus_value_table(plan, s) != NULL,
         .bias = plan->has_bias,
+        .pair_bias = plan->has_pair_bias,
         .pos_q = locus_present(&s->pos_q),
         .pos_k = locus_present(&s->pos_k),
         .cls = locus_present(&s->cls),
@@ -48,8 +51,8 @@ static locus_wanted want_present(const locus_plan *plan, const locus_tensors *gr
     wanted.key_table &= locus_key_table(plan, grad) != NULL;
     wanted.key_side_table &= locus_key_side_table(plan, grad) != NULL;
     wanted.value_table &= locus_value_table(plan, grad) != NULL;
-    wanted.bias &= locus_present(&grad->bias) | locus_present(&grad->slopes) |
-                   locus_present(&grad->a) | locus_present(&grad->p);
+    wanted.bias &= locus_bias_is_wanted(plan, grad);
+    wanted.pair_bias &= locus_bias_is_wanted(plan, grad);
     wanted.pos_q &= locus_present(&grad->pos_q);
     wanted.pos_k &= locus_present(&grad->pos_k);
     wanted.cls &= locus_present(&grad->cls);
@@ -65,14 +68,6 @@ static int64_t slot_count(const locus_plan *plan, size_t slot_bytes)
     return max_i64(1, min_i64(fit, wanted));
 }
 
-/* A dense F64 twin of a parameter of the bias. */
-static locus_tensor take_exact(locus_arena *arena, const locus_tensor *shape)
-{
-    if (!locus_present(shape)) return (locus_tensor){0};
-    double *data = locus_take(arena, locus_tensor_elements(shape), sizeof *data);
-    return locus_view(data, LOCUS_F64, shape->rank, shape->shape);
-}
-
 /* The gradients that are summed in double, by distance and by parameter. */
 static void carve_totals(const locus_plan *plan, locus_arena *arena, locus_backward_call *call)
 {
@@ -80,12 +75,7 @@ static void carve_totals(const locus_plan *plan, locus_arena *arena, locus_backw
     const int cls = locus_present(&plan->shapes.cls);
     call->bias_total = locus_take(arena, plan->has_bias ? H * plan->span : 0, sizeof(double));
     call->cls_total = locus_take(arena, cls ? H * 2 : 0, sizeof(double));
-    memset(&call->exact, 0, sizeof call->exact);
-    if (!plan->has_bias) return;
-    call->exact.bias = take_exact(arena, &plan->shapes.bias);
-    call->exact.slopes = take_exact(arena, &plan->shapes.slopes);
-    call->exact.a = take_exact(arena, &plan->shapes.a);
-    call->exact.p = take_exact(arena, &plan->shapes.p);
+    call->exact = locus_take(arena, locus_bias_numbers(plan), sizeof(double));
 }
 
 static size_t thread_bytes(const locus_plan *plan)
@@ -109,6 +99,9 @@ static size_t slot_bytes(const locus_plan *plan, const locus_wanted *owned)
 static size_t carve(const locus_plan *plan, char *base, locus_backward_call *call)
 {
     locus_arena arena = {base, 0};
+    locus_gather_carve(plan, &arena, base != NULL ? call->in : &plan->shapes, &call->gathered);
+    locus_gather_carve(plan, &arena, base != NULL ? call->grad : &plan->shapes,
+                       &call->gathered_grad);
     call->bias = locus_take_floats(&arena, plan->call.H * locus_bias_room(plan, &plan->backward));
     carve_totals(plan, &arena, call);
     if (locus_heads_share_tables(plan))
@@ -376,6 +369,24 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
     return locus_check_memory("workspace", workspace, bytes, locus_backward_workspace(plan), error);
 }
 
+/* Entries in place of the rows of tables, if the map jumps: from here on, the call has no others. */
+static void begin_tables(locus_backward_call *call)
+{
+    const locus_plan *plan = call->plan;
+    if (plan->entry_row == NULL) return;
+    locus_gather(plan, call->in, &call->gathered);
+    locus_gather_zero(plan, &call->gathered_grad);
+    call->in = &call->gathered;
+    call->grad = &call->gathered_grad;
+}
+
+static void finish_tables(const locus_backward_call *call, const locus_tensors *grad)
+{
+    if (call->plan->entry_row == NULL) return;
+    if (!call->accumulate) locus_reduce_zero_tables(call->plan, grad);
+    locus_scatter(call->plan, &call->gathered_grad, grad);
+}
+
 /* Totals start from 0; relative tables that heads share are packed once. */
 static void begin_call(locus_backward_call *call)
 {
@@ -387,6 +398,8 @@ static void begin_call(locus_backward_call *call)
     locus_lower_biases(plan, &plan->backward, call->in, call->bias);
     if (call->wanted.bias)
         memset(call->bias_total, 0, (size_t)(plan->call.H * plan->span) * sizeof *call->bias_total);
+    if (call->wanted.bias || call->wanted.pair_bias)
+        memset(call->exact, 0, (size_t)locus_bias_numbers(plan) * sizeof *call->exact);
     if (call->wanted.cls)
         memset(call->cls_total, 0, (size_t)(2 * plan->call.H) * sizeof *call->cls_total);
     if (plan->index != NULL && locus_heads_share_tables(plan) && plan->call.H > 0) {
@@ -424,9 +437,11 @@ locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
         .accumulate = (flags & LOCUS_ACCUMULATE) != 0,
     };
     carve(plan, locus_align(workspace), &call);
+    begin_tables(&call);
     begin_call(&call);
     run_rounds(&call);
-    if (call.wanted.bias || call.wanted.cls) locus_reduce_bias(&call);
+    if (call.wanted.bias || call.wanted.pair_bias || call.wanted.cls) locus_reduce_bias(&call);
     if (call.wanted.dense && !call.dense_directly) run_dense_tasks(&call);
+    finish_tables(&call, grad);
     return LOCUS_OK;
 }

@@ -15,7 +15,7 @@
 typedef struct locus_wanted {
     int q, k, v, u, w;
     int key_table, key_side_table, value_table;
-    int bias, pos_q, pos_k, cls;
+    int bias, pair_bias, pos_q, pos_k, cls;
     int dense; /* bias_dense */
 } locus_wanted;
 
@@ -26,15 +26,16 @@ typedef struct locus_backward_call {
     const locus_tensor *dout;
     const locus_tensors *grad;
     locus_wanted wanted;
-    locus_wanted owned;         /* by the first task of each head; see backward_task */
-    int accumulate;             /* LOCUS_ACCUMULATE             */
-    int dense_directly;         /* bias_dense is not broadcast: tasks own its rows */
-    float *bias;                /* [H][locus_bias_room]         */
-    double *bias_total;         /* [H][span] by z               */
-    double *cls_total;          /* [H][2]                       */
-    locus_tensors exact;        /* F64 gradients of the bias's parameters */
-    locus_head_tables relative; /* packed once where heads share all relative tables */
-    char *scratch, *slots;      /* [threads][scratch_bytes], [slots][slot_bytes] */
+    locus_wanted owned;                    /* by the first task of each head; see backward_task */
+    int accumulate;                        /* LOCUS_ACCUMULATE             */
+    int dense_directly;                    /* bias_dense is not broadcast: tasks own its rows */
+    float *bias;                           /* [H][locus_bias_room]         */
+    double *bias_total;                    /* [H][span] by z               */
+    double *cls_total;                     /* [H][2]                       */
+    double *exact;                         /* F64 gradients of the bias's parameters: twins */
+    locus_tensors gathered, gathered_grad; /* entries instead of rows; see gathered.h */
+    locus_head_tables relative;            /* packed once where heads share all relative tables */
+    char *scratch, *slots;                 /* [threads][scratch_bytes], [slots][slot_bytes] */
     size_t scratch_bytes, slot_bytes;
     int64_t first_task, round_tasks; /* of the running round */
 } locus_backward_call;

@@ -34,6 +34,7 @@ static void carve_tile(const locus_plan *plan, locus_arena *arena, locus_backwar
     locus_take_floats(arena, LOCUS_LANES);
     w->dropped = locus_take_optional(arena, drops, rows * g->stride);
     w->weights = drops ? w->dropped : w->scores.score;
+    w->pair_ds = plan->has_pair_bias ? locus_take(arena, g->keys, sizeof *w->pair_ds) : NULL;
     w->diagonal = locus_take_optional(arena, plan->has_bias, g->distances);
     w->clean_keys = locus_take_floats(arena, g->keys * D);
     w->clean_rows = locus_take_floats(arena, max_i64(rows, g->keys) * D);

@@ -37,6 +37,7 @@ typedef struct locus_backward_worker {
     float *grad;     /* [rows][stride] dS                          */
     float *dropped;  /* [rows][stride] P after dropout             */
     float *weights;  /* what the values were multiplied with: P, or `dropped` */
+    double *pair_ds; /* [keys] dS of a row, for a bias by pair */
     float *diagonal; /* [distances] sums by distance               */
     float *clean_keys, *clean_rows, *clean_dout; /* rooms of operands                          */
     float *gain_product;                         /* [rows][D] before the gain of the tile      */

@@ -4,6 +4,7 @@
 
 #include "attention/check.h"
 #include "attention/forward_call.h"
+#include "attention/gathered.h"
 #include "attention/lower.h"
 #include "attention/online.h"
 #include "attention/packed.h"
@@ -49,6 +50,8 @@ static float *carve(const locus_plan *plan, locus_arena *arena, locus_forward_ca
     /* the rows path finds its biases tile by tile */
     const int64_t biases = plan->rows_path ? 0 : locus_bias_room(plan, &plan->forward);
     float *bias = locus_take_floats(arena, plan->call.H * biases);
+    locus_gather_carve(plan, arena, arena->base != NULL ? call->in : &plan->shapes,
+                       &call->gathered);
     call->scratch_bytes = thread_bytes(plan);
     call->scratch = locus_take(arena, plan->threads, call->scratch_bytes);
     call->partial = locus_take_floats(arena, locus_rows_path_partial(plan));
@@ -202,6 +205,10 @@ static locus_status forward(const locus_plan *plan, const locus_tables *tables,
     locus_forward_call call = {.plan = plan, .in = in, .results = results, .tables = tables};
     locus_arena arena = {locus_align(workspace), 0};
     float *bias = carve(plan, &arena, &call);
+    if (plan->entry_row != NULL) {
+        locus_gather(plan, in, &call.gathered);
+        call.in = in = &call.gathered;
+    }
     if (tables == NULL && !plan->rows_path) locus_lower_biases(plan, &plan->forward, in, bias);
     if (tables != NULL)
         call.bias = tables->bias;

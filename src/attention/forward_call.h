@@ -14,7 +14,8 @@ typedef struct locus_forward_call {
     const float *bias;          /* [H][locus_bias_room]; NULL: the rows path fills its own */
     char *scratch;              /* [threads][scratch_bytes]           */
     size_t scratch_bytes;
-    float *partial; /* of the rows path */
+    float *partial;         /* of the rows path */
+    locus_tensors gathered; /* entries instead of the rows of tables; see gathered.h */
 } locus_forward_call;
 
 static inline locus_arena locus_forward_scratch(const locus_forward_call *call, uint32_t thread)

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/late_bias.h"
 #include "attention/lower.h"
 
 /* Keys that are multiplied at a time where something is done to each: a core has room for few
@@ -233,6 +234,7 @@ static int in_place_scores(locus_scores *s, const locus_tile *tile)
         score_with_tables(s, tile, content);
     else
         score_without_tables(s, tile, content);
+    if (s->head->plan->late_bias) locus_add_late_bias(s, tile, tile_bias(s, tile));
     locus_tile_mask(s->head, tile, s->score);
     return 0;
 }

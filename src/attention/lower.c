@@ -49,8 +49,51 @@ static void find_run(locus_plan *plan)
     }
 }
 
-/* From rows by z to an ascending index. Every rule of ours is monotone in the distance. */
-static locus_status lower_index(locus_plan *plan, locus_error *error)
+/* 1 when rows rise, or fall, with z: then entries are rows in one order or the other. */
+static int is_monotone(const int32_t *rows, int64_t span)
+{
+    int rises = 0, falls = 0;
+    for (int64_t z = 1; z < span; z++) {
+        rises |= rows[z] > rows[z - 1];
+        falls |= rows[z] < rows[z - 1];
+    }
+    return !(rises && falls);
+}
+
+/* A map that jumps: every change of row is a new entry, so the index ascends in steps of 1. */
+static locus_status number_entries(locus_plan *plan)
+{
+    int32_t *index = plan->index;
+    const int64_t span = plan->span;
+    plan->entry_row = locus_allocate(plan->allocator, (size_t)span, sizeof *plan->entry_row);
+    if (plan->entry_row == NULL) return LOCUS_ERR_MEMORY;
+    plan->row_count = 0;
+    for (int64_t z = 0; z < span; z++) {
+        const int32_t row = index[z];
+        if (z == 0 || plan->entry_row[plan->row_count - 1] != row)
+            plan->entry_row[plan->row_count++] = row;
+        index[z] = (int32_t)(plan->row_count - 1);
+    }
+    return LOCUS_OK;
+}
+
+/* From monotone rows by z to an ascending index. */
+static void number_rows(locus_plan *plan)
+{
+    int32_t *index = plan->index;
+    const int64_t span = plan->span;
+    plan->table_descends = index[span - 1] < index[0];
+    const int32_t first = plan->table_descends ? index[span - 1] : index[0];
+    const int32_t last = plan->table_descends ? index[0] : index[span - 1];
+    plan->row_first = first;
+    plan->row_count = last - first + 1;
+    for (int64_t z = 0; z < span; z++) {
+        index[z] = plan->table_descends ? last - index[z] : index[z] - first;
+        if (z > 0 && index[z] - index[z - 1] > 1) plan->table_steps = 0;
+    }
+}
+
+static locus_status lower_index(locus_plan *plan)
 {
     const int64_t span = plan->span;
     int32_t *memory =
@@ -63,19 +106,10 @@ static locus_status lower_index(locus_plan *plan, locus_error *error)
     for (int64_t z = 0; z < span; z++)
         index[z] = (int32_t)plan->call.scheme->row(&plan->call, plan->call.most - z);
     if (span == 0) return LOCUS_OK;
-    plan->table_descends = index[span - 1] < index[0];
-    const int32_t first = plan->table_descends ? index[span - 1] : index[0];
-    const int32_t last = plan->table_descends ? index[0] : index[span - 1];
-    plan->row_first = first;
-    plan->row_count = last - first + 1;
-    for (int64_t z = 0; z < span; z++) {
-        index[z] = plan->table_descends ? last - index[z] : index[z] - first;
-        const int32_t step = z > 0 ? index[z] - index[z - 1] : 0;
-        if (step < 0)
-            return locus_fail(error, LOCUS_ERR_ARGUMENT, "scheme %s: rows are not monotone",
-                              plan->call.scheme->info.name);
-        if (step > 1) plan->table_steps = 0;
-    }
+    if (is_monotone(index, span))
+        number_rows(plan);
+    else
+        LOCUS_TRY(number_entries(plan));
     find_run(plan);
     for (int64_t pad = 0; pad < INDEX_PAD; pad++) {
         index[-1 - pad] = index[0];
@@ -159,6 +193,12 @@ static locus_status lower_turns(locus_plan *plan)
     return plan->turn_query && plan->turn_key ? LOCUS_OK : LOCUS_ERR_MEMORY;
 }
 
+static int has_tables(const locus_plan *plan, const locus_tensors *shapes)
+{
+    return locus_key_table(plan, shapes) != NULL || locus_key_side_table(plan, shapes) != NULL ||
+           locus_value_table(plan, shapes) != NULL;
+}
+
 locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_error *error)
 {
     const locus_call *call = &plan->call;
@@ -170,10 +210,13 @@ locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_er
     plan->same_query_rows =
         scheme->turn == NULL && !locus_present(&shapes->u) && !locus_present(&shapes->w);
     plan->has_reset = locus_present(&shapes->cls);
-    plan->has_bias =
+    const int biased =
         scheme->bias != NULL && (scheme->bias_row == NULL || locus_present(&shapes->bias));
+    plan->has_bias = biased && !scheme->bias_by_pair;
+    plan->has_pair_bias = biased && scheme->bias_by_pair;
+    plan->late_bias = plan->has_pair_bias || (plan->has_bias && has_tables(plan, shapes));
     locus_status status = LOCUS_OK;
-    if (scheme->row != NULL) status = lower_index(plan, error);
+    if (has_tables(plan, shapes)) status = lower_index(plan);
     if (status == LOCUS_OK && plan->has_bias && scheme->bias_row != NULL) {
         plan->bias_row = rows_by_z(plan, scheme->bias_row);
         if (plan->bias_row == NULL) status = LOCUS_ERR_MEMORY;
@@ -185,6 +228,7 @@ locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_er
 void locus_lower_free(locus_plan *plan)
 {
     locus_release(plan->allocator, plan->index_memory);
+    locus_release(plan->allocator, plan->entry_row);
     locus_release(plan->allocator, plan->bias_row);
     locus_release(plan->allocator, plan->turn_query);
     locus_release(plan->allocator, plan->turn_key);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention/key_side.h"
+#include "attention/late_bias.h"
 
 void locus_packed_carve(const locus_plan *plan, const locus_geometry *g, int rolls_tables,
                         locus_arena *arena, locus_scores *scores)
@@ -193,6 +194,8 @@ static int packed_scores(locus_scores *s, const locus_tile *tile)
         score_with_tables(s, tile, content);
     else
         score_without_tables(s, tile, content);
+    if (s->head->plan->late_bias)
+        locus_add_late_bias(s, tile, locus_tile_bias(s->head->plan, s->bias, tile));
     if (locus_tile_is_plain(s->head, tile)) return 1;
     locus_tile_mask(s->head, tile, s->score);
     return 0;

@@ -38,6 +38,7 @@ struct locus_plan {
     int32_t *index; /* by z, NULL: no tables */
     int32_t *index_memory;
     int64_t row_first, row_count;
+    int32_t *entry_row; /* [row_count] row of each entry, where the map jumps; NULL: see above */
     int table_descends;
     int table_steps; /* index ascends in steps of 0 or 1: what lookup and fold need */
     /* z of the longest run of consecutive entries, if it is long; see entry_run.h. It ends where
@@ -61,6 +62,8 @@ struct locus_plan {
                             same query rows                                            */
     int hides;           /* some pair may be hidden               */
     int has_bias;        /* an additive value by distance         */
+    int has_pair_bias;   /* one by query and key                  */
+    int late_bias;       /* it is added after the products; see late_bias.h */
     int has_reset;       /* the position part of m = 0 or n = 0 is replaced */
 
     locus_geometry forward, backward;

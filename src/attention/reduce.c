@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/bias_parameters.h"
 #include "core/parallel.h"
 
 /* ---- zero ---- */
@@ -35,6 +36,15 @@ void locus_reduce_zero(const locus_backward_call *call)
         if (tasks && locus_owned_by_heads(call, t)) continue;
         if (locus_present(t) && locus_tensor_elements(t) > 0) zero_tensor(t);
     }
+}
+
+void locus_reduce_zero_tables(const locus_plan *plan, const locus_tensors *grad)
+{
+    const locus_tensor *const tables[] = {locus_key_table(plan, grad),
+                                          locus_key_side_table(plan, grad),
+                                          locus_value_table(plan, grad)};
+    for (size_t i = 0; i < 3; i++)
+        if (tables[i] != NULL && locus_tensor_elements(tables[i]) > 0) zero_tensor(tables[i]);
 }
 
 /* ---- slots ---- */
@@ -127,6 +137,8 @@ static void reduce_task(const locus_backward_call *call, int64_t number, int64_t
     if (s.bias)
         for (int64_t z = low; z < high && z < plan->span; z++)
             call->bias_total[task.h * plan->span + z] += s.bias[z];
+    if (s.pair_bias && low == 0)
+        for (int64_t x = 0; x < locus_bias_numbers(plan); x++) call->exact[x] += s.pair_bias[x];
     if (s.cls && low == 0) {
         call->cls_total[2 * task.h] += s.cls[0];
         call->cls_total[2 * task.h + 1] += s.cls[1];
@@ -161,42 +173,34 @@ static void pull_back_head(void *context, size_t head, uint32_t worker)
     const locus_backward_call *call = context;
     const locus_plan *plan = call->plan;
     const double *by_z = call->bias_total + (int64_t)head * plan->span;
+    const locus_tensors twins = locus_bias_twins(plan, call->exact);
     const int64_t h = (int64_t)head;
     (void)worker;
     if (plan->bias_row != NULL) {
-        double *to = (double *)call->exact.bias.data + h;
+        double *to = (double *)twins.bias.data + h;
         for (int64_t z = 0; z < plan->span; z++) to[plan->bias_row[z] * plan->call.H] += by_z[z];
         return;
     }
     plan->call.scheme->bias_grad(&plan->call, call->in, h, plan->call.most, 0, plan->span, by_z,
-                                 &call->exact);
+                                 &twins);
 }
 
-static void add_exact(const locus_tensor *to, const locus_tensor *from)
+/* Heads that share a parameter add to it one after another: in one order, whatever the threads. */
+static void pull_back(const locus_backward_call *call)
 {
-    if (!locus_present(to)) return;
-    const int64_t columns = to->rank == 2 ? to->shape[1] : 1;
-    for (int64_t i = 0; i < to->shape[0]; i++)
-        for (int64_t j = 0; j < columns; j++) {
-            float *at = (float *)to->data + locus_offset(to, i, j, 0, 0);
-            *at = (float)((double)*at + ((const double *)from->data)[i * columns + j]);
-        }
+    const locus_plan *plan = call->plan;
+    const uint32_t threads = locus_bias_is_shared(plan) ? 1 : plan->threads;
+    locus_parallel_for(threads, (size_t)plan->call.H, pull_back_head, (void *)(uintptr_t)call);
 }
 
 void locus_reduce_bias(const locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
-    const locus_tensors *g = call->grad, *e = &call->exact;
-    const locus_tensor *const pairs[][2] = {
-        {&g->bias, &e->bias}, {&g->slopes, &e->slopes}, {&g->a, &e->a}, {&g->p, &e->p}};
-    if (call->wanted.bias) {
-        for (size_t i = 0; i < 4; i++)
-            if (locus_present(pairs[i][1]))
-                memset(pairs[i][1]->data, 0,
-                       (size_t)locus_tensor_elements(pairs[i][1]) * sizeof(double));
-        locus_parallel_for(plan->threads, (size_t)plan->call.H, pull_back_head,
-                           (void *)(uintptr_t)call);
-        for (size_t i = 0; i < 4; i++) add_exact(pairs[i][0], pairs[i][1]);
+    const locus_tensors *g = call->grad;
+    if (call->wanted.bias) pull_back(call);
+    if (call->wanted.bias || call->wanted.pair_bias) {
+        const locus_tensors twins = locus_bias_twins(plan, call->exact);
+        locus_bias_add_twins(plan, g, &twins);
     }
     if (call->wanted.cls)
         for (int64_t h = 0; h < plan->call.H; h++)

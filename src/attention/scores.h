@@ -42,6 +42,7 @@ typedef struct locus_scores {
     float *zeros;        /* [keys]                                             */
     float *with_gain;    /* [rows][D] content times the gain of the tile       */
     float *bias_room;    /* [distances] additive values of one tile            */
+    float *pair_bias;    /* [keys] additive values of a row, by pair           */
 } locus_scores;
 
 /* How a path reads keys, tables and values. */

@@ -21,6 +21,7 @@ typedef struct locus_slot {
     locus_sums pos_k;             /* [Tk][D]                       */
     double *bias;                 /* [span] by z                   */
     double *cls;                  /* [2]                           */
+    double *pair_bias;            /* twins of the parameters of a bias by pair           */
     int pos_q_fresh, pos_k_fresh; /* hold nothing yet, like k and v */
 } locus_slot;
 

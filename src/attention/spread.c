@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/bias_parameters.h"
 #include "attention/entry_run.h"
 #include "attention/key_side.h"
 
@@ -214,6 +215,23 @@ static void spread_bias(const locus_backward_worker *w, const float *T)
     for (int64_t y = low; y < high; y++) w->slot->bias[z_00 - last + y] += (double)sums[y];
 }
 
+/* The same of a bias by pair, run by run, to its parameters. */
+static void spread_pair_bias(const locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const locus_plan *plan = w->head.plan;
+    const locus_tile *tile = &w->tile;
+    const locus_tensors twins = locus_bias_twins(plan, w->slot->pair_bias);
+    for (int64_t i = 0; i < tile->rows; i++) {
+        const int64_t from = tile->from[i], count = tile->to[i] - from;
+        const float *ds = w->grad + i * w->head.geometry->stride + from;
+        for (int64_t j = 0; j < count; j++) w->pair_ds[j] = (double)ds[j];
+        if (count > 0)
+            plan->call.scheme->bias_grad(&plan->call, w->head.in, w->head.h,
+                                         rows->queries.position + i, tile->key + from, count,
+                                         w->pair_ds, &twins);
+    }
+}
+
 /* Take the pairs whose position part was replaced out of T, into dcls. */
 static void spread_reset(const locus_backward_worker *w, const locus_gradient_rows *rows, float *T)
 {
@@ -331,5 +349,6 @@ void locus_spread_tile(locus_backward_worker *w, locus_gradient_rows *rows)
         spread_positions(w, rows);
     else if (w->slot->bias != NULL)
         spread_bias(w, w->grad);
+    if (w->slot->pair_bias != NULL) spread_pair_bias(w, rows);
     rows->fresh = 0;
 }

@@ -2,6 +2,7 @@
 #include "attention/tables.h"
 
 #include "attention/check.h"
+#include "attention/gathered.h"
 #include "attention/lower.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -73,6 +74,21 @@ static locus_tables *allocate(const locus_plan *plan)
     return tables;
 }
 
+/* Entries in place of the rows of tables, where the map jumps; 0: no memory. */
+static int gather(const locus_plan *plan, const locus_tensors *in, locus_tensors *gathered,
+                  void **memory)
+{
+    locus_arena arena = {NULL, 0};
+    locus_gather_carve(plan, &arena, in, gathered);
+    if (plan->entry_row == NULL) return 1;
+    *memory = locus_allocate(plan->allocator, arena.used, 1);
+    if (*memory == NULL) return 0;
+    arena = (locus_arena){*memory, 0};
+    locus_gather_carve(plan, &arena, in, gathered);
+    locus_gather(plan, in, gathered);
+    return 1;
+}
+
 locus_status locus_tables_new(locus_tables **out, const locus_plan *plan, const locus_tensors *in,
                               locus_error *error)
 {
@@ -82,11 +98,18 @@ locus_status locus_tables_new(locus_tables **out, const locus_plan *plan, const 
     locus_tensors own_in;
     LOCUS_TRY(locus_adopt_tensors(&in, &own_in, "tensors", error));
     LOCUS_TRY(locus_check_inputs(plan, in, error));
-    locus_tables *tables = allocate(plan);
-    if (tables == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "tables: out of memory");
-    filling f = {tables, in};
+    locus_tensors gathered;
+    void *entries = NULL;
+    locus_tables *tables = NULL;
+    if (gather(plan, in, &gathered, &entries)) tables = allocate(plan);
+    if (tables == NULL) {
+        locus_release(plan->allocator, entries);
+        return locus_fail(error, LOCUS_ERR_MEMORY, "tables: out of memory");
+    }
+    filling f = {tables, plan->entry_row != NULL ? &gathered : in};
     locus_lower_biases(plan, &plan->forward, in, tables->bias);
     locus_parallel_for(plan->threads, (size_t)plan->call.H, fill_head, &f);
+    locus_release(plan->allocator, entries);
     *out = tables;
     return LOCUS_OK;
 }

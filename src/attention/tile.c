@@ -147,8 +147,8 @@ static int is_seen(const head_context *head, const locus_tile *tile, int64_t i, 
 
 int locus_tile_is_plain(const head_context *head, const locus_tile *tile)
 {
-    return tile->whole && !tile->key_masked && !locus_present(&head->in->mask) &&
-           !locus_present(&head->in->bias_dense);
+    return tile->whole && !tile->key_masked && !head->plan->late_bias &&
+           !locus_present(&head->in->mask) && !locus_present(&head->in->bias_dense);
 }
 
 void locus_tile_mask(const head_context *head, const locus_tile *tile, float *scores)

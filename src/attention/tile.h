@@ -58,7 +58,7 @@ static inline int64_t locus_tile_distances(const locus_tile *tile)
     return tile->rows + tile->columns - 1;
 }
 
-/* 1 where the scores of the products stay: no dense bias, no pair hidden. */
+/* 1 where the scores of the products stay: no late or dense bias, no pair hidden. */
 int locus_tile_is_plain(const head_context *head, const locus_tile *tile);
 
 /* Add the dense bias, and put -inf where a mask hides a pair. */

@@ -26,8 +26,6 @@ locus_status locus_refuse_unsupported(const locus_call *call, const locus_tensor
         {locus_present(&call->frequencies), "tensor frequencies"},
         {locus_present(&call->q_positions), "tensor q_positions"},
         {locus_present(&call->k_positions), "tensor k_positions"},
-        {locus_present(&call->rows), "tensor rows"},
-        {call->scheme->bias_by_pair, "a bias by pair"},
     };
     for (size_t i = 0; i < sizeof features / sizeof *features; i++)
         if (features[i].found) return refuse(features[i].what, error);

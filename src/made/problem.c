@@ -196,7 +196,7 @@ static void fill(const made_problem *p, locus_tensor *t, const char *name)
         uint64_t state = seed; /* KERPLE's two are positive */
         for (int64_t i = 0; i < count; i++) data[i] = (float)(0.25 + next_uniform(&state));
     } else if (strncmp(name, "w_", 2) == 0) {
-        fill_row(data, count, seed, 1.0 / sqrt((double)t->shape[1]));
+        fill_row(data, count, seed, 1.0 / sqrt((double)t->shape[t->rank - 1]));
     } else {
         fill_row(data, count, seed, 0.5);
     }

@@ -12,6 +12,16 @@ else
     skip "no program in this build"
 fi
 
+begin docs/stubs
+if [ -x "$LOCUS" ] && command -v python3 >/dev/null 2>&1; then
+    cp bindings/python/locus/__init__.pyi "$SCRATCH/stub.pyi"
+    check "tools/write-stubs.py" python3 tools/write-stubs.py "$LOCUS" "$SCRATCH/stub.pyi"
+    check "stale: tools/write-stubs.py build/locus bindings/python/locus/__init__.pyi" \
+        diff -u bindings/python/locus/__init__.pyi "$SCRATCH/stub.pyi"
+else
+    skip "no program in this build, or no python3"
+fi
+
 begin docs/terms.svg
 if [ -x "$LOCUS" ] && command -v python3 >/dev/null 2>&1; then
     draw() { "$LOCUS" schemes --json | python3 tools/draw-terms.py >"$SCRATCH/terms.svg"; }

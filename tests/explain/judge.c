@@ -86,9 +86,12 @@ static void make_values(judge *j)
 /* Shaw's row for values: clip(n - m, -left, right) + left. */
 static double value_position(const judge *j, int64_t m, int64_t n, int64_t d)
 {
-    const int64_t left = j->config->options.clip_left, right = j->config->options.clip_right;
-    const int64_t rho = n - m < -left ? -left : n - m > right ? right : n - m;
-    return locus_present(&j->in->rel_v) ? locus_get(&j->in->rel_v, rho + left, d, 0, 0) : 0.0;
+    int64_t row = -1;
+    if (!locus_present(&j->in->rel_v)) return 0.0;
+    CHECK(locus_call_rows(j->level, j->config, j->in, m - n, 1, &row, NULL, NULL) == LOCUS_OK &&
+              row >= 0,
+          "no row for distance %d", (int)(m - n));
+    return locus_get(&j->in->rel_v, row, d, 0, 0);
 }
 
 static void add_value(judge *j, const locus_explain_block *at, int64_t i, int64_t n, double weight)
