@@ -10,7 +10,7 @@
  * evaluated block by block into the caller's memory, so no n x n array exists unless the
  * caller asks for one. */
 
-#include <locus/attention.h>
+#include <locus/call.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -6,6 +6,7 @@
  * need; <locus/plot.h>, <locus/picture.h> and <locus/problem.h> stand apart. */
 
 #include <locus/attention.h>
+#include <locus/call.h>
 #include <locus/case.h>
 #include <locus/explain.h>
 #include <locus/layer.h>

@@ -6,7 +6,7 @@
  * definition, one (m, n) pair after the other. Slow, small and readable; it
  * shares no code with the kernels it judges. */
 
-#include <locus/attention.h>
+#include <locus/call.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -13,7 +13,7 @@
  *     ... p->config and p->in are a call that a plan, the oracle and the explainer take ...
  *     locus_problem_free(p); */
 
-#include <locus/attention.h>
+#include <locus/call.h>
 
 #ifdef __cplusplus
 extern "C" {

@@ -35,10 +35,10 @@ static const char *usual_kinds(const locus_scheme_info *scheme)
     if ((scheme->terms & LOCUS_TERM_ROTATION) != 0) return "angles,decay";
     if ((scheme->terms & LOCUS_TERM_POSITION_POSITION) != 0) return "position";
     if (picture_has_tensor(scheme, "u")) return "terms";
-    if (picture_has_tensor(scheme, "bias")) return "rows,bias";
     if (picture_has_tensor(scheme, "rel_k"))
         return picture_has_option(scheme, "clip_left") ? "distance,rows" : "rows";
-    if ((scheme->terms & LOCUS_TERM_BIAS) != 0) return "bias,attention";
+    if ((scheme->terms & LOCUS_TERM_BIAS) != 0)
+        return picture_has_option(scheme, "buckets") ? "rows,bias" : "bias,attention";
     return "attention";
 }
 

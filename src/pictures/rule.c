@@ -117,7 +117,7 @@ const picture_kind picture_distance = {
 
 static int has_rows(const locus_scheme_info *scheme)
 {
-    return picture_has_tensor(scheme, "rel_k") || picture_has_tensor(scheme, "bias");
+    return picture_has_tensor(scheme, "rel_k") || picture_has_option(scheme, "buckets");
 }
 
 static void add_rows(locus_picture *p, const picture_call *call, const rule *r, const int64_t *rows,

@@ -14,7 +14,7 @@
  * first_key; both are 0 in a batch that is not ragged. delta is the difference of the positions.
  * Every real number is a double. */
 
-#include <locus/attention.h>
+#include <locus/call.h>
 
 #include "schemes/scheme.h"
 

@@ -9,7 +9,7 @@
  * Signs: delta = m - n, query position minus key position, everywhere. Rules that
  * the papers write with rho = n - m negate it inside their own file. */
 
-#include <locus/attention.h>
+#include <locus/call.h>
 #include <locus/scheme.h>
 #include <locus/tensor.h>
 

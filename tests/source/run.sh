@@ -33,6 +33,8 @@ upward() { # FILE INCLUDE
 upward src/core/file.c '"schemes/scheme.h"'
 upward src/core/file.c '<locus/attention.h>'
 upward src/schemes/file.c '"kernels/kernels.h"'
+upward src/schemes/file.c '<locus/attention.h>'
+upward src/ref/file.c '<locus/attention.h>'
 upward src/kernels/file.c '"schemes/scheme.h"'
 upward src/kernels/file.c '<locus/scheme.h>'
 upward src/attention/file.c '"nn/linear.h"'
