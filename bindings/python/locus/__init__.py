@@ -9,7 +9,7 @@
 `locus.schemes()` lists what there is; docs/python.md has the walk-through.
 """
 
-from . import _abi, _native, case
+from . import __config__, _abi, _native, case
 from ._attend import attend, attend_backward
 from ._errors import LocusError, LocusIOError, LocusMemoryError, LocusTypeError, LocusValueError, Status
 from ._explain import Explanation, explain

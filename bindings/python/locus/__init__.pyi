@@ -8,6 +8,7 @@ from typing import Any, Literal, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from . import __config__ as __config__
 from . import case as case
 
 __version__: str

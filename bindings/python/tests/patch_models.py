@@ -98,6 +98,12 @@ def electra(**more):
     return seeded(lambda: hf.ElectraForMaskedLM(hf.ElectraConfig(**_small(embedding_size=64, **more))))
 
 
+def albert(attention="eager", **more):
+    config = hf.AlbertConfig(**_small(embedding_size=32, **more))
+    config._attn_implementation = attention
+    return seeded(lambda: hf.AlbertForMaskedLM(config))
+
+
 def mpnet(**more):
     return seeded(lambda: hf.MPNetForMaskedLM(hf.MPNetConfig(**_small(**more))))
 

@@ -52,6 +52,14 @@ def test_models_alone_have_every_size(tmp_path, monkeypatch):
     assert {e["contest"] for e in entries} == {"DeBERTa-v3 model, 1 layer", "T5 encoder model, 1 layer"}
 
 
+def test_hub(tmp_path):
+    assert bench.main([*SMALL, "--only", "hub", "--sizes", "24", "-o", str(tmp_path)]) == 0
+    entries = json.loads((tmp_path / "bench.json").read_text())["entries"]
+    assert {e["contestant"] for e in entries} == {"locus", "transformers, sdpa"}
+    decoding = [e for e in entries if "over a cache" in e["contest"]]
+    assert {e["pass"] for e in decoding} == {"forward"} and len({e["contest"] for e in entries}) == 5
+
+
 def test_rounds_alternate():
     seen = []
     runs = {name: lambda name=name: seen.append(name) for name in ("locus", "a", "b")}

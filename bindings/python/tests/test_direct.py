@@ -1,11 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """The short way of a call and the long one: the same bits, the same refusals."""
 
+import gc
+import os
+import sys
+
 import pytest
 
 torch = pytest.importorskip("torch")
 
 from conftest import CALLS, Call  # noqa: E402
+from test_leaks import CALLS as LEAK_CALLS  # noqa: E402
+from test_leaks import resident  # noqa: E402
 
 from locus import LocusError, _native  # noqa: E402
 from locus.torch import attend, direct, functional  # noqa: E402
@@ -64,6 +70,7 @@ def test_what_takes_the_long_way():
     minus = torch.randn(1, 2, 5, 8, dtype=torch.complex64).conj().imag
     assert minus.is_neg()
     torch.testing.assert_close(attend(minus, q, q), attend(minus.resolve_neg(), q, q))
+    torch.testing.assert_close(attend(torch._neg_view(q), q, q), attend(-q, q, q))
     wide = torch.randn(1, 2, 5, 16)[..., ::2]
     torch.testing.assert_close(attend(wide, q, q), attend(wide.contiguous(), q, q))
     with torch.inference_mode():
@@ -75,6 +82,26 @@ def test_settings_are_kept_and_bounded():
     for offset in range(direct._MOST + 10):
         attend(q, q, q, causal=True, query_offset=offset)
     assert len(direct._prepared) <= direct._MOST
+
+
+@pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="reads /proc")
+def test_nothing_is_kept():
+    q, k, v = (torch.randn(1, 1, 2, 4, requires_grad=True) for _ in range(3))
+    bare = q.detach()
+
+    def repeat(count):
+        for _ in range(count):
+            attend(bare, bare, bare, causal=True)
+        for _ in range(count // 10):
+            attend(q, k, v).sum().backward()
+            q.grad = k.grad = v.grad = None
+        gc.collect()
+
+    repeat(2000)
+    references, memory = sys.getrefcount(bare), resident()
+    repeat(LEAK_CALLS)
+    assert abs(sys.getrefcount(bare) - references) < 20
+    assert resident() - memory < 4 << 20
 
 
 @pytest.mark.parametrize("more", [dict(scale=[1]), dict(window_left=0.5), dict(causal="yes"), dict(scheme=3)])

@@ -104,3 +104,9 @@ def test_cpu_info():
     info = locus.cpu_info()
     assert info["isa"] in info["available"] and set(info["available"]) <= set(info["built"])
     assert info["threads"] >= 1
+
+
+def test_config():
+    version, isa, threads = locus.__config__.show().splitlines()
+    assert version == f"locus {locus.__version__}" and f"instruction set: {locus.cpu_info()['isa']} " in isa
+    assert threads.startswith(f"threads: {locus.get_threads()} ")

@@ -39,6 +39,7 @@ CASES = {
     "roberta": [dict(attention="sdpa"), dict(position_embedding_type="relative_key")],
     "electra": [dict(position_embedding_type="relative_key_query")],
     "mpnet": [{}],
+    "albert": [{}, dict(attention="sdpa"), dict(position_embedding_type="relative_key_query")],
     "transformer_xl": [{}, dict(same_length=False, mem_len=0), dict(pre_lnorm=True, untie_r=False)],
     "xlnet": [{}, dict(attn_type="uni"), dict(clamp_len=9), dict(bi_data=True)],
     "wav2vec2_conformer": [

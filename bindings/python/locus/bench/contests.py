@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``--only`` can name: functions of (Shape, options), each of which makes one contest."""
 
-from . import kernels, models, modules
+from . import hub, kernels, models, modules
 
 CONTESTS = {
     "plain": (kernels.plain,),
@@ -17,4 +17,7 @@ CONTESTS = {
     "bert": (modules.bert,),
     "conformer": (modules.conformer,),
     "models": (models.deberta, models.t5),
+    "hub": (hub.llama, hub.llama_decoding, hub.gemma3, hub.gpt2, hub.bert),
 }
+
+BY_NAME = {"hub"}  # whole models, several minutes: only if asked for

@@ -8,7 +8,7 @@ from typing import Optional
 from .adapter import Adapter, by_heads, cached, can_run, dropout_of, head_mask_fits, joined, run
 from .masks import from_additive
 
-_SCHEMES = {"absolute": "none", "relative_key": "relative_key", "relative_key_query": "relative_key_query"}
+SCHEMES = {"absolute": "none", "relative_key": "relative_key", "relative_key_query": "relative_key_query"}
 
 
 class SelfAttention(Adapter):
@@ -25,11 +25,11 @@ class SelfAttention(Adapter):
     @classmethod
     def refuse(cls, module) -> Optional[str]:
         kind = module.position_embedding_type
-        return None if kind in _SCHEMES else f"position_embedding_type {kind!r}, expected one of {', '.join(_SCHEMES)}"
+        return None if kind in SCHEMES else f"position_embedding_type {kind!r}, expected one of {', '.join(SCHEMES)}"
 
     @classmethod
     def used_scheme(cls, module) -> str:
-        return _SCHEMES[module.position_embedding_type]
+        return SCHEMES[module.position_embedding_type]
 
     def forward(
         self,
@@ -42,7 +42,7 @@ class SelfAttention(Adapter):
         cache_position=None,
     ):
         crosses = encoder_hidden_states is not None
-        scheme = _SCHEMES[self.position_embedding_type]
+        scheme = SCHEMES[self.position_embedding_type]
         queries = hidden_states.shape[1]
         # With a cache the original gives every query the position of the last key, which is right for one query.
         blurred = scheme != "none" and past_key_values is not None and queries > 1

@@ -153,5 +153,5 @@ def attend(q, k, v, mask, key_mask, settings: tuple, more: dict, return_lse: boo
             out = _Attend.apply((settings, indices, return_lse), *tensors)
             return out if return_lse else (out, None)
         return _run(settings, indices, tensors, return_lse)
-    except (LocusError, TypeError, IndexError, RuntimeError, BufferError):
+    except (LocusError, TypeError, ValueError, OverflowError, IndexError, RuntimeError, BufferError):
         return None  # the long way says why, or copies what has to be copied

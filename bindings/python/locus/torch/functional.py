@@ -8,7 +8,7 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from locus._errors import LocusTypeError, LocusValueError
+from locus._errors import LocusMemoryError, LocusTypeError, LocusValueError, Status
 
 from . import direct, op
 from .op import INPUTS, MASKS, TABLES
@@ -30,6 +30,8 @@ _PYTORCH = {
 def check_tensor(name: str, tensor, axes: Optional[int] = None) -> None:
     if not isinstance(tensor, Tensor):
         raise LocusTypeError(f"tensor {name}: found {type(tensor)}, expected a torch.Tensor")
+    if tensor.is_nested:
+        raise LocusTypeError(f"tensor {name}: found a nested tensor, expected one with an extent for every axis")
     if tensor.layout is not torch.strided:
         raise LocusTypeError(f"tensor {name}: found layout {tensor.layout}, expected torch.strided")
     if not tensor.is_cpu and not tensor.is_meta:
@@ -54,13 +56,35 @@ def _check_types(tensors: dict) -> torch.dtype:
 
 def _check_numbers(causal, window_left, window_right, query_offset, scale, dropout) -> None:
     for name, value in (("window_left", window_left), ("window_right", window_right), ("query_offset", query_offset)):
-        if value is not None and (isinstance(value, (bool, float)) or not hasattr(type(value), "__index__")):
+        if value is not None and (isinstance(value, (bool, float, Tensor)) or not hasattr(type(value), "__index__")):
             raise LocusTypeError(f"{name}: found {type(value)}, expected an integer")
     for name, value in (("scale", scale), ("dropout", dropout)):
         if value is not None and not isinstance(value, (int, float, torch.SymFloat)):
             raise LocusTypeError(f"{name}: found {type(value)}, expected a number")
     if not isinstance(causal, (bool, int)):
         raise LocusTypeError(f"causal: found {type(causal)}, expected a bool")
+
+
+def _check_text(name: str, text) -> None:
+    if not isinstance(text, str):
+        raise LocusTypeError(f"{name}: found {type(text)}, expected a str")
+    if not text.isprintable():  # half a surrogate pair among others
+        raise LocusValueError(f"{name}: found {text!r}, expected printable text")
+
+
+def _check_seed(seed) -> None:
+    check_tensor("seed", seed)
+    if seed.numel() != 1 or seed.dtype is not torch.int64:
+        raise LocusValueError(f"tensor seed: found {seed.dtype} {list(seed.shape)}, expected torch.int64 with one element")
+
+
+def _on_meta(tensors: dict) -> bool:
+    """Shapes without data: all of them or none."""
+    where = {name: t.is_meta for name, t in tensors.items()}
+    if any(where.values()) and not all(where.values()):
+        name = next(name for name, meta in where.items() if meta)
+        raise LocusValueError(f"tensor {name}: found device meta, expected cpu")
+    return any(where.values())
 
 
 def _spelt(options: dict) -> str:
@@ -75,6 +99,8 @@ def _spelt(options: dict) -> str:
             continue
         if not isinstance(value, (bool, int, float, str)):
             raise LocusTypeError(f"option {name}: found {type(value)}, expected a number or a str")
+        if isinstance(value, str):
+            _check_text(f"option {name}", value)
         if isinstance(value, str) and ("," in value or "=" in value):
             raise LocusValueError(f"option {name}: found {value!r}, expected one value")
         parts.append((name, value))
@@ -119,7 +145,7 @@ def attend(
     Returns out [B,H,Tq,Dv]; with ``return_lse`` also the logarithm of each row's sum, [B,H,Tq]. Both have gradients.
     First derivatives backward are fused; forward mode and higher derivatives are right and slow, like float64.
     """
-    if dropout == 0 and seed is None:
+    if seed is None and (dropout == 0 if type(dropout) in (float, int) else False):
         settings = (scheme, causal, window_left, window_right, query_offset, scale)
         found = direct.attend(q, k, v, mask, key_mask, settings, more, return_lse)
         if found is not None:
@@ -132,13 +158,17 @@ def attend(
         if tensor is not None:
             check_tensor(name, tensor)
     _check_numbers(causal, window_left, window_right, query_offset, scale, dropout)
-    if not isinstance(scheme, str):
-        raise LocusTypeError(f"scheme: found {type(scheme)}, expected a str")
+    _check_text("scheme", scheme)
     kind = _check_types(floating)
+    given = {**floating, **{n: t for n, t in (("mask", mask), ("key_mask", key_mask)) if t is not None}}
+    meta = _on_meta(given)
+    if seed is not None:
+        _check_seed(seed)
     if dropout > 0 and seed is None:
         seed = torch.randint(1 << 62, (1,), dtype=torch.int64)
     if kind is not torch.float64:
         floating = {name: t if t.dtype is torch.float32 else t.float() for name, t in floating.items()}
+        floating = {name: t.resolve_neg() if t.is_neg() else t for name, t in floating.items()}
     args = (
         *[floating.get(name) for name in INPUTS],
         key_mask,
@@ -153,7 +183,13 @@ def attend(
         scale,
         dropout,
     )
-    out, lse = (op.exact_forward if kind is torch.float64 else op.call)(*args)
+    call = op.exact_forward if kind is torch.float64 else op.call
+    try:
+        out, lse = (torch.ops.locus.attend.default if meta else call)(*args)
+    except RuntimeError as error:  # what torch says when its allocator fails, in one line and our kind
+        if "can't allocate memory" not in str(error):
+            raise
+        raise LocusMemoryError("attend: found no memory for copies of its tensors", Status.MEMORY) from None
     if q.dtype in _NARROW:
         out = out.to(q.dtype)
     return (out, lse) if return_lse else out

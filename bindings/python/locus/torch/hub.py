@@ -16,7 +16,6 @@ attention weights, tensors that are not float32, bfloat16 or float16 on the CPU.
 
 from __future__ import annotations
 
-import inspect
 import sys
 from typing import NamedTuple, Optional
 
@@ -44,7 +43,7 @@ def _parts(function) -> Optional[list]:
     name = getattr(function, "__qualname__", "")
     if getattr(function, "__module__", "") != "transformers.masking_utils":
         return None
-    held = inspect.getclosurevars(function).nonlocals
+    held = dict(zip(function.__code__.co_freevars, (cell.cell_contents for cell in function.__closure__ or ())))
     if name == "causal_mask_function":
         return [("causal", True)]
     if name == "sliding_window_overlay.<locals>.inner_mask":

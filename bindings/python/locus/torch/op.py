@@ -87,7 +87,7 @@ def _config(settings, seed: Optional[Tensor]) -> dict:
 
 def _rows(tensor: Tensor) -> Tensor:
     """Locus reads any strides, as long as the last axis is dense."""
-    return tensor if tensor.stride(-1) == 1 or tensor.size(-1) < 2 else tensor.contiguous()
+    return tensor if tensor.dim() == 0 or tensor.stride(-1) == 1 or tensor.size(-1) < 2 else tensor.contiguous()
 
 
 def _named(tensors) -> dict:

@@ -45,6 +45,8 @@ KNOWN = {
     ("umt5", "modeling_umt5", "UMT5Attention"): ("t5", "UMT5Attention"),
     ("umt5", "modeling_umt5", "UMT5Block"): ("t5", "UMT5Block"),
     ("data2vec", "modeling_data2vec_text", "Data2VecTextSelfAttention"): ("bert", "SelfAttention"),
+    ("albert", "modeling_albert", "AlbertAttention"): ("albert", "Attention"),
+    ("albert", "modeling_albert", "AlbertSdpaAttention"): ("albert", "Attention"),
     ("mpnet", "modeling_mpnet", "MPNetSelfAttention"): ("mpnet", "SelfAttention"),
     ("mpnet", "modeling_mpnet", "MPNetEncoder"): ("mpnet", "Encoder"),
     ("deprecated.transfo_xl", "modeling_transfo_xl", "RelPartialLearnableMultiHeadAttn"): (

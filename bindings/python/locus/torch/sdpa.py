@@ -77,6 +77,8 @@ def scaled_dot_product_attention(
     """
     for name, t in zip(_NAMES, (query, key, value)):
         check_tensor(name, t)
+    if not isinstance(is_causal, (bool, int)):
+        raise LocusTypeError(f"is_causal: found {type(is_causal)}, expected a bool")
     if attn_mask is not None and is_causal:
         raise LocusValueError("attn_mask: found one beside is_causal=True, expected one of the two")
     call = {"query_offset": 0} if is_causal else {}

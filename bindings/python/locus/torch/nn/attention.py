@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from locus._errors import LocusTypeError, LocusValueError
 
 from ..adapter import by_heads, joined
-from ..functional import attend
+from ..functional import attend, check_tensor
 from .positions import Call, Deberta, Shape, position_of
 
 # Where a source says how projections begin; the others are normal with deviation 0.02, biases 0 (BERT, GPT-2).
@@ -112,9 +112,9 @@ class Attention(nn.Module):
         cache: Optional[Cache] = None,
     ) -> Tensor:
         """[B,T,dim]. ``mask`` [B or 1, H or 1, T, Tk] and ``key_mask`` [B,Tk]: true = take part."""
-        if not isinstance(x, Tensor) or x.dim() != 3 or x.shape[2] != self.dim:
-            found = list(x.shape) if isinstance(x, Tensor) else type(x)
-            raise LocusValueError(f"tensor x: found {found}, expected shape [B,T,{self.dim}]")
+        self._check_input("x", x, self.q)
+        if context is not None:
+            self._check_input("context", context, self.k)
         if context is not None and cache is not None:
             raise LocusTypeError("cache: found one beside context, expected one of the two")
         first = 0 if cache is None else cache.tokens
@@ -127,6 +127,13 @@ class Attention(nn.Module):
         call = self._keywords(Call(q.shape[2], k.shape[2], first), crosses=context is not None)
         p = self.dropout if self.training else 0.0
         return self.o(joined(attend(q, k, v, mask, p, key_mask=key_mask, **call)))
+
+    def _check_input(self, name: str, x, linear: nn.Linear) -> None:
+        check_tensor(name, x)
+        if x.dim() != 3 or x.shape[2] != linear.in_features:
+            raise LocusValueError(f"tensor {name}: found {list(x.shape)}, expected shape [B,T,{linear.in_features}]")
+        if x.dtype is not linear.weight.dtype and not torch.is_autocast_enabled("cpu"):
+            raise LocusTypeError(f"tensor {name}: found {x.dtype}, expected {linear.weight.dtype} as the parameters")
 
     def _keywords(self, call: Call, crosses: bool) -> dict:
         keywords = self.position.keywords(call)
