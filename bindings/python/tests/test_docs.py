@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""docs/python.md: the walk prints what it says, the examples run."""
+"""docs/python*.md: the walk prints what it says, every example runs."""
 
 import doctest
 import re
@@ -7,35 +7,77 @@ import re
 import pytest
 from conftest import ROOT
 
-TEXT = (ROOT / "docs" / "python.md").read_text()
-BLOCKS = re.findall(r"```python\n(.*?)```", TEXT, re.S)
+DOCS = ROOT / "docs"
+
+
+def blocks(page, kind="python"):
+    return re.findall(rf"```{kind}\n(.*?)```", (DOCS / page).read_text(), re.S)
+
+
+def run(page, names):
+    """The examples of a page, one after another in one namespace."""
+    found = blocks(page)
+    assert found
+    for i, block in enumerate(found):
+        exec(compile(block, f"{page}, example {i + 1}", "exec"), names)
+    return names
 
 
 def test_the_walk():
     parser = doctest.DocTestParser()
-    blocks = "\n".join(re.findall(r"```pycon\n(.*?)```", TEXT, re.S))
-    walk = parser.get_doctest(blocks, {}, "docs/python.md", "docs/python.md", 0)
+    walk = parser.get_doctest("\n".join(blocks("python.md", "pycon")), {}, "docs/python.md", "docs/python.md", 0)
     assert len(walk.examples) > 30
     said = []
     doctest.DocTestRunner(optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE).run(walk, out=said.append)
     assert not said, "".join(said)
 
 
-def test_one_line_patches_a_model():
+def test_tensors_and_training(capsys):
     pytest.importorskip("torch")
-    transformers = pytest.importorskip("transformers")
-    config = transformers.T5Config(vocab_size=50, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4)
-    model = transformers.T5EncoderModel(config)
-    names = {"model": model}
-    exec(BLOCKS[0], names)
-    assert "T5Attention" in str(names["report"])
-
-
-def test_the_training_example(capsys):
-    pytest.importorskip("torch")
-    lines = [line for line in BLOCKS[1].splitlines() if line and not line.startswith("import")]
+    (training,) = [block for block in blocks("python.md") if "optimizer" in block]
+    lines = [line for line in training.splitlines() if line and not line.startswith("import")]
     assert len(lines) <= 15
-    exec(BLOCKS[1], {})
+    names = run("python.md", {})
     words = capsys.readouterr().out
     assert float(re.match(r"loss ([0-9.]+);", words)[1]) < 0.1
     assert "bucket 1 leads" in words
+    assert names["tangent"].shape == names["x"].shape or names["tangent"].abs().sum() > 0
+
+
+def test_patch():
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    config = transformers.T5Config(vocab_size=50, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4)
+    names = {"model": transformers.T5EncoderModel(config), "batch": {"input_ids": torch.randint(50, (2, 7))}}
+    run("python-models.md", names)
+    assert "T5Attention" in str(names["report"])
+
+
+def test_attn_implementation(tmp_path):
+    torch = pytest.importorskip("torch")
+    transformers = pytest.importorskip("transformers")
+    config = transformers.LlamaConfig(
+        vocab_size=99,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=2,
+        num_attention_heads=4,
+        num_key_value_heads=2,
+        bos_token_id=1,
+        eos_token_id=2,
+        pad_token_id=0,
+    )
+    transformers.LlamaForCausalLM(config).save_pretrained(tmp_path)
+    names = run("python-hub.md", {"name": str(tmp_path), "prompt": torch.randint(3, 99, (1, 7))})
+    assert names["ids"].shape[1] > 7 and float(names["loss"]) > 0
+    assert names["model"].config._attn_implementation == "sdpa"
+
+
+def test_nn():
+    torch = pytest.importorskip("torch")
+    names = run("python-nn.md", {})
+    assert all(torch.isfinite(loss) for loss in names["losses"].values()) and names["z"].shape == (2, 10, 64)
+    assert names["attention"].position.bias.c.grad is not None
+    fire = next(block for block in blocks("python-nn.md") if "class Fire" in block)
+    lines = [line for line in fire[: fire.index("attention =")].splitlines() if line]
+    assert len(lines) <= 15, len(lines)
