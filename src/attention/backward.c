@@ -35,6 +35,7 @@ static locus_wanted want_all(const locus_plan *plan)
         .pos_q = locus_present(&s->pos_q),
         .pos_k = locus_present(&s->pos_k),
         .cls = locus_present(&s->cls),
+        .sink = locus_present(&s->sink),
         .dense = locus_present(&s->bias_dense),
     };
     return all;
@@ -56,6 +57,7 @@ static locus_wanted want_present(const locus_plan *plan, const locus_tensors *gr
     wanted.pos_q &= locus_present(&grad->pos_q);
     wanted.pos_k &= locus_present(&grad->pos_k);
     wanted.cls &= locus_present(&grad->cls);
+    wanted.sink &= locus_present(&grad->sink);
     wanted.dense &= locus_present(&grad->bias_dense);
     return wanted;
 }
@@ -76,6 +78,7 @@ static void carve_totals(const locus_plan *plan, locus_arena *arena, locus_backw
     call->bias_total = locus_take(arena, plan->has_bias ? H * plan->span : 0, sizeof(double));
     call->cls_total = locus_take(arena, cls ? H * 2 : 0, sizeof(double));
     call->exact = locus_take(arena, locus_bias_numbers(plan), sizeof(double));
+    call->sink_total = locus_take(arena, locus_present(&plan->shapes.sink) ? H : 0, sizeof(double));
 }
 
 static size_t thread_bytes(const locus_plan *plan)
@@ -214,6 +217,17 @@ static void finish_queries(const locus_backward_worker *w, const locus_gradient_
         plan->kernels->scale_rows(to, q->stride[2], rows->dposition, D, NULL, factor, count, D, 1);
 }
 
+/* The sink has the weight e^(sink - lse) and no value, so its dS is -e^(sink - lse) row_dot. */
+static void add_sink(const locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const double sink = (double)locus_head_sink(&w->head);
+    for (int64_t i = 0; i < rows->queries.count; i++) {
+        if (rows->lse[i] == -INFINITY || sink == -INFINITY) continue;
+        const double weight = exp(sink - (double)rows->lse[i]) * (double)rows->factor[i];
+        *w->slot->sink -= weight * (double)rows->row_dot[i];
+    }
+}
+
 static void finish_rows(const locus_backward_worker *w, const locus_gradient_rows *rows)
 {
     const locus_plan *plan = w->head.plan;
@@ -221,6 +235,7 @@ static void finish_rows(const locus_backward_worker *w, const locus_gradient_row
     const locus_sums pos_q = w->slot->pos_q;
     const int64_t D = plan->call.D;
     if (wanted->q || wanted->u || wanted->w) finish_queries(w, rows);
+    if (w->slot->sink != NULL) add_sink(w, rows);
     if (pos_q.data != NULL)
         plan->kernels->scale_rows(pos_q.data + rows->queries.first * pos_q.row_stride,
                                   pos_q.row_stride, rows->dpos_q, D, NULL, (float)plan->call.scale,
@@ -359,13 +374,13 @@ static void run_dense_tasks(locus_backward_call *call)
 /* ---- the call ---- */
 
 static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
-                               const locus_results *results, const locus_tensor *dout,
+                               const locus_results *results, const locus_results *dresults,
                                const locus_tensors *grad, const void *workspace, size_t bytes,
                                locus_error *error)
 {
     LOCUS_TRY(locus_check_inputs(plan, in, error));
     LOCUS_TRY(locus_check_results(plan, results, error));
-    LOCUS_TRY(locus_check_gradients(plan, in, results, dout, grad, error));
+    LOCUS_TRY(locus_check_gradients(plan, in, results, dresults, grad, error));
     return locus_check_memory("workspace", workspace, bytes, locus_backward_workspace(plan), error);
 }
 
@@ -402,6 +417,8 @@ static void begin_call(locus_backward_call *call)
         memset(call->exact, 0, (size_t)locus_bias_numbers(plan) * sizeof *call->exact);
     if (call->wanted.cls)
         memset(call->cls_total, 0, (size_t)(2 * plan->call.H) * sizeof *call->cls_total);
+    if (call->wanted.sink)
+        memset(call->sink_total, 0, (size_t)plan->call.H * sizeof *call->sink_total);
     if (plan->index != NULL && locus_heads_share_tables(plan) && plan->call.H > 0) {
         const head_context head = locus_head_at(plan, &plan->backward, call->in, 0, 0);
         locus_pack_relative(&head, &call->relative);
@@ -422,16 +439,13 @@ locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
     LOCUS_TRY(locus_adopt_results(&results, &own_results, "results", error));
     LOCUS_TRY(locus_adopt_results(&dresults, &own_dresults, "dresults", error));
     LOCUS_TRY(locus_adopt_tensors(&grad, &own_grad, "grad", error));
-    const locus_tensor *dout = &dresults->out;
-    if (locus_present(&dresults->lse))
-        return locus_fail(error, LOCUS_ERR_UNSUPPORTED,
-                          "tensor dlse: found, but only the oracle has it");
-    LOCUS_TRY(check_call(plan, in, results, dout, grad, workspace, workspace_bytes, error));
+    LOCUS_TRY(check_call(plan, in, results, dresults, grad, workspace, workspace_bytes, error));
     locus_backward_call call = {
         .plan = plan,
         .in = in,
         .results = results,
-        .dout = dout,
+        .dout = &dresults->out,
+        .dlse = locus_present(&dresults->lse) ? &dresults->lse : NULL,
         .grad = grad,
         .wanted = want_present(plan, grad),
         .accumulate = (flags & LOCUS_ACCUMULATE) != 0,
@@ -441,6 +455,7 @@ locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
     begin_call(&call);
     run_rounds(&call);
     if (call.wanted.bias || call.wanted.pair_bias || call.wanted.cls) locus_reduce_bias(&call);
+    if (call.wanted.sink) locus_reduce_sink(&call);
     if (call.wanted.dense && !call.dense_directly) run_dense_tasks(&call);
     finish_tables(&call, grad);
     return LOCUS_OK;

@@ -15,7 +15,7 @@
 typedef struct locus_wanted {
     int q, k, v, u, w;
     int key_table, key_side_table, value_table;
-    int bias, pair_bias, pos_q, pos_k, cls;
+    int bias, pair_bias, pos_q, pos_k, cls, sink;
     int dense; /* bias_dense */
 } locus_wanted;
 
@@ -24,6 +24,7 @@ typedef struct locus_backward_call {
     const locus_tensors *in;
     const locus_results *results;
     const locus_tensor *dout;
+    const locus_tensor *dlse; /* NULL: none */
     const locus_tensors *grad;
     locus_wanted wanted;
     locus_wanted owned;                    /* by the first task of each head; see backward_task */
@@ -32,6 +33,7 @@ typedef struct locus_backward_call {
     float *bias;                           /* [H][locus_bias_room]         */
     double *bias_total;                    /* [H][span] by z               */
     double *cls_total;                     /* [H][2]                       */
+    double *sink_total;                    /* [H]                          */
     double *exact;                         /* F64 gradients of the bias's parameters: twins */
     locus_tensors gathered, gathered_grad; /* entries instead of rows; see gathered.h */
     locus_head_tables relative;            /* packed once where heads share all relative tables */

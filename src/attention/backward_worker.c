@@ -29,6 +29,7 @@ static void carve_tile(const locus_plan *plan, locus_arena *arena, locus_backwar
     const int drops = plan->call.dropout > 0.0;
     const int rolls = plan->index != NULL && !locus_packs_tables_backward(plan);
     locus_packed_carve(plan, g, rolls, arena, &w->scores);
+    w->scores.cap_slopes = locus_take_optional(arena, plan->call.softcap > 0.0, rows * g->stride);
     locus_take_floats(arena, LOCUS_LANES); /* before each, for entry_run.h */
     w->grad = locus_take_floats(arena, rows * g->stride);
     locus_take_floats(arena, LOCUS_LANES);

@@ -13,7 +13,7 @@
 typedef struct locus_gradient_rows {
     locus_queries queries;
     float *lse, *factor; /* [rows] P = e^(s - lse) factor                          */
-    float *row_dot;      /* [rows] dout . out                                      */
+    float *row_dot;      /* [rows] dout . out - dlse                               */
     float *dout;         /* [rows][Dv]                                             */
     uint8_t *dout_bad;   /* [rows]                                                 */
     float *dcontent;     /* [rows][D] of turned q + u                              */

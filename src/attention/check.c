@@ -69,13 +69,15 @@ locus_status locus_check_output_overlap(const locus_tensors *in, const locus_ten
 }
 
 locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *in,
-                                   const locus_results *results, const locus_tensor *dout,
+                                   const locus_results *results, const locus_results *dresults,
                                    const locus_tensors *grad, locus_error *error)
 {
+    const locus_tensor *dout = &dresults->out, *dlse = &dresults->lse;
     locus_tensor outputs[LOCUS_TENSOR_COUNT];
     const char *names[LOCUS_TENSOR_COUNT];
     size_t count = 0;
     LOCUS_TRY(check_view(dout, &results->out, "dout", error));
+    if (locus_present(dlse)) LOCUS_TRY(check_view(dlse, &results->lse, "dlse", error));
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(grad, i);
         if (!locus_present(t)) continue;
@@ -85,6 +87,7 @@ locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *
                               locus_tensor_name(i), locus_tensor_name(i));
         LOCUS_TRY(check_view(t, wanted, locus_tensor_name(i), error));
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), dout, "dout", error));
+        LOCUS_TRY(check_apart(t, locus_tensor_name(i), dlse, "dlse", error));
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), &results->out, "out", error));
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), &results->lse, "lse", error));
         outputs[count] = *t;

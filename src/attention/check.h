@@ -15,7 +15,7 @@ locus_status locus_check_output_overlap(const locus_tensors *in, const locus_ten
                                         const char *const *names, size_t count, locus_error *error);
 /* Gradients that are absent are not checked. */
 locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *in,
-                                   const locus_results *results, const locus_tensor *dout,
+                                   const locus_results *results, const locus_results *dresults,
                                    const locus_tensors *grad, locus_error *error);
 
 #endif

@@ -162,6 +162,7 @@ static void attend_chunk(void *context, size_t index, uint32_t thread)
     w.head = locus_head_at(plan, &plan->forward, call->in, now.b, now.h);
     w.head.scale_in_panels = 1;
     w.online.path = &locus_packed;
+    w.online.without_sink = 0;
     w.online.scores.keys = &w.keys;
     w.online.scores.tables = &w.tables;
     w.online.scores.prefetch = &w.prefetch;

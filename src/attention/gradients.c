@@ -13,7 +13,7 @@ static int is_coarse(float lse) { return fabsf(lse) >= 64.0f && isfinite(lse); }
 static void refine_coarse_rows(locus_backward_worker *w, locus_gradient_rows *rows)
 {
     const locus_queries *q = &rows->queries;
-    locus_softmax_rows_begin(&w->softmax, q->count);
+    locus_softmax_rows_begin(&w->head, 1, q->count, &w->softmax);
     w->scores.queries = q;
     w->scores.max_lanes = w->softmax.max_lanes;
     w->scores.lse = NULL;
@@ -48,6 +48,10 @@ static void load_results(locus_backward_worker *w, locus_gradient_rows *rows)
     head->plan->kernels->row_dots(rows->row_dot, rows->dout, Dv,
                                   locus_query_row(head, out, q->first), out->stride[2], q->count,
                                   Dv);
+    /* d lse_i / d s_ij = P_ij, so dS = P (dA - (dout . out - dlse)) */
+    for (int64_t i = 0; w->call->dlse != NULL && i < q->count; i++)
+        if (rows->lse[i] != -INFINITY)
+            rows->row_dot[i] -= *locus_query_row(head, w->call->dlse, q->first + i);
     locus_find_bad(head, !head->all_seen || locus_value_table(head->plan, head->in) != NULL,
                    rows->dout_bad, rows->dout, Dv, q->count, Dv);
 }

@@ -5,6 +5,8 @@
 /* One head of one batch entry in one pass over it. It never changes while that lasts. All rows of
  * q, k, v, out and their gradients are addressed here. */
 
+#include <math.h>
+
 #include "attention/plan.h"
 #include "core/tensor.h"
 
@@ -37,6 +39,13 @@ static inline float locus_panel_scale(const head_context *head)
 static inline float locus_row_scale(const head_context *head)
 {
     return head->scale_in_panels ? 1.0f : (float)head->plan->call.scale;
+}
+
+/* -inf: none. */
+static inline float locus_head_sink(const head_context *head)
+{
+    const locus_tensor *sink = &head->in->sink;
+    return locus_present(sink) ? (float)locus_get(sink, head->h, 0, 0, 0) : -INFINITY;
 }
 
 /* Row m of the head in a tensor [B,H,Tq,..], and row n of its keys in one [B,Hk,Tk,..]. */

@@ -235,6 +235,7 @@ static int in_place_scores(locus_scores *s, const locus_tile *tile)
     else
         score_without_tables(s, tile, content);
     if (s->head->plan->late_bias) locus_add_late_bias(s, tile, tile_bias(s, tile));
+    locus_tile_cap(s->head, tile, s->score, NULL);
     locus_tile_mask(s->head, tile, s->score);
     return 0;
 }

@@ -36,7 +36,7 @@ void locus_online_begin(locus_online *online, const head_context *head, int64_t 
     locus_queries_reach(head, first, &online->queries);
     locus_queries_load(head, &online->queries);
     locus_scores_begin(&online->scores);
-    locus_softmax_rows_begin(&online->softmax, online->queries.count);
+    locus_softmax_rows_begin(head, !online->without_sink, online->queries.count, &online->softmax);
     online->written = online->out_holds = 0;
     online->results = NULL;
     if (table == NULL) return;

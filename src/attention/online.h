@@ -21,6 +21,7 @@ typedef struct locus_online {
     locus_operand value_table;
     locus_fold value_fold; /* weights by entry, to be multiplied by the value table */
     float *fold_strips;    /* its room */
+    int without_sink;      /* another split of the keys has it */
     /* Not NULL: there is but one key tile, which may write its rows itself; see written. */
     const locus_results *results;
     int written;

@@ -197,6 +197,7 @@ static int packed_scores(locus_scores *s, const locus_tile *tile)
     if (s->head->plan->late_bias)
         locus_add_late_bias(s, tile, locus_tile_bias(s->head->plan, s->bias, tile));
     if (locus_tile_is_plain(s->head, tile)) return 1;
+    locus_tile_cap(s->head, tile, s->score, s->cap_slopes);
     locus_tile_mask(s->head, tile, s->score);
     return 0;
 }

@@ -143,6 +143,7 @@ static void reduce_task(const locus_backward_call *call, int64_t number, int64_t
         call->cls_total[2 * task.h] += s.cls[0];
         call->cls_total[2 * task.h + 1] += s.cls[1];
     }
+    if (s.sink && low == 0) call->sink_total[task.h] += *s.sink;
 }
 
 /* REDUCE_ROWS rows of every partial buffer, over all tasks of the round in order. */
@@ -208,4 +209,13 @@ void locus_reduce_bias(const locus_backward_call *call)
                 float *at = (float *)g->cls.data + locus_offset(&g->cls, i, h, 0, 0);
                 *at = (float)((double)*at + call->cls_total[2 * h + i]);
             }
+}
+
+void locus_reduce_sink(const locus_backward_call *call)
+{
+    const locus_tensor *sink = &call->grad->sink;
+    for (int64_t h = 0; h < call->plan->call.H; h++) {
+        float *at = (float *)sink->data + locus_offset(sink, h, 0, 0, 0);
+        *at = (float)((double)*at + call->sink_total[h]);
+    }
 }

@@ -18,4 +18,7 @@ void locus_reduce_round(const locus_backward_call *call);
 /* Pull the bias back to its parameters, and add dcls. */
 void locus_reduce_bias(const locus_backward_call *call);
 
+/* Add dsink. */
+void locus_reduce_sink(const locus_backward_call *call);
+
 #endif

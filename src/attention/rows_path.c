@@ -121,12 +121,12 @@ static task task_at(const locus_plan *plan, int64_t index)
 {
     const int64_t splits = split_count(plan), groups = groups_of(plan), Hk = plan->call.Hk;
     const int64_t sharing = plan->call.H / Hk, each = plan->forward.group;
-    const int64_t group = index % groups, kv = index / groups % Hk;
+    const int64_t part = index % groups, kv = index / groups % Hk;
     const int64_t split = index / groups / Hk % splits;
     return (task){.b = index / groups / Hk / splits,
                   .kv = kv,
-                  .first = kv * sharing + group * each,
-                  .count = min_i64(each, sharing - group * each),
+                  .first = kv * sharing + part * each,
+                  .count = min_i64(each, sharing - part * each),
                   .split = split,
                   .from = split * key_tiles(plan) / splits,
                   .to = (split + 1) * key_tiles(plan) / splits};
@@ -176,13 +176,15 @@ static void attend_group(const locus_forward_call *call, group *g, const task *n
     }
 }
 
-static void begin_member(const locus_forward_call *call, group *g, int64_t i, int64_t b, int64_t h)
+static void begin_member(const locus_forward_call *call, const task *now, int64_t i, group *g)
 {
+    const int64_t h = now->first + i;
     const locus_plan *plan = call->plan;
     locus_scores *scores = &g->members[i].scores;
-    g->heads[i] = head_at(call, b, h);
+    g->heads[i] = head_at(call, now->b, h);
     if (call->tables != NULL) g->tables[i] = locus_tables_of_head(call->tables, h);
     g->members[i].path = &locus_in_place;
+    g->members[i].without_sink = now->split > 0;
     scores->keys = &g->keys;
     scores->tables = &g->tables[i];
     scores->prefetch = &g->prefetch;
@@ -198,7 +200,7 @@ static void run_task(void *context, size_t index, uint32_t thread)
     group g;
     carve(plan, &arena, &g);
     g.count = now.count;
-    for (int64_t i = 0; i < now.count; i++) begin_member(call, &g, i, now.b, now.first + i);
+    for (int64_t i = 0; i < now.count; i++) begin_member(call, &now, i, &g);
     locus_keys_begin(&g.keys);
     locus_prefetch_begin(&g.prefetch);
     if (call->tables == NULL) locus_pack_relative(&g.heads[0], &g.tables[0]);

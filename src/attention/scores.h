@@ -8,6 +8,7 @@
  *             + strip[i][entry(i, j)]            relative tables: strip.h, key_side.h
  *             + pos_q[i] . pos_k[j]              TUPE
  *             + bias[z]                          z = most - distance
+ *     S[i][j] = cap tanh(S[i][j] / cap)          locus_tile_cap, where there is a softcap
  *             + dense[i][j], -inf where hidden   locus_tile_mask
  *
  * There are two implementations: packed.c multiplies many query rows with keys and tables that were
@@ -41,6 +42,7 @@ typedef struct locus_scores {
     float *pos_scores;   /* [rows][stride] the position part of TUPE           */
     float *zeros;        /* [keys]                                             */
     float *with_gain;    /* [rows][D] content times the gain of the tile       */
+    float *cap_slopes;   /* [rows][stride] backward: see locus_tile_cap          */
     float *bias_room;    /* [distances] additive values of one tile            */
     float *pair_bias;    /* [keys] additive values of a row, by pair           */
 } locus_scores;

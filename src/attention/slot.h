@@ -22,6 +22,7 @@ typedef struct locus_slot {
     double *bias;                 /* [span] by z                   */
     double *cls;                  /* [2]                           */
     double *pair_bias;            /* twins of the parameters of a bias by pair           */
+    double *sink;                 /* [1]                           */
     int pos_q_fresh, pos_k_fresh; /* hold nothing yet, like k and v */
 } locus_slot;
 

@@ -18,11 +18,13 @@ void locus_softmax_rows_carve(const locus_geometry *geometry, locus_arena *arena
     };
 }
 
-void locus_softmax_rows_begin(locus_softmax_rows *rows, int64_t count)
+void locus_softmax_rows_begin(const head_context *head, int with_sink, int64_t count,
+                              locus_softmax_rows *rows)
 {
+    const float sink = with_sink ? locus_head_sink(head) : -INFINITY;
     for (int64_t i = 0; i < count; i++) {
-        rows->max[i] = -INFINITY;
-        rows->sum[i] = 0.0f;
+        rows->max[i] = sink;
+        rows->sum[i] = sink == -INFINITY ? 0.0f : 1.0f;
     }
 }
 

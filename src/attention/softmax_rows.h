@@ -17,8 +17,9 @@ typedef struct locus_softmax_rows {
 void locus_softmax_rows_carve(const locus_geometry *geometry, locus_arena *arena,
                               locus_softmax_rows *rows);
 
-/* No key yet. */
-void locus_softmax_rows_begin(locus_softmax_rows *rows, int64_t count);
+/* No key yet; with_sink: the head's sink, e^sink without a value, is in the sum already. */
+void locus_softmax_rows_begin(const head_context *head, int with_sink, int64_t count,
+                              locus_softmax_rows *rows);
 
 /* scores become e^(s - max); `has_max`: max_lanes hold those of the tile. */
 void locus_softmax_rows_step(const head_context *head, const locus_tile *tile, float *scores,

@@ -341,10 +341,12 @@ void locus_spread_tile(locus_backward_worker *w, locus_gradient_rows *rows)
         locus_key_operand(&w->head, &w->keys, tile->key, tile->columns, w->clean_keys);
     w->fresh_keys = begin_keys(w);
     spread_values(w, rows);
+    if (w->call->wanted.dense && w->call->dense_directly) locus_spread_dense(w);
+    if (w->scores.cap_slopes != NULL)
+        locus_tile_uncap(&w->head, tile, w->scores.cap_slopes, w->grad);
     spread_content(w, rows, &keys);
     spread_key_table(w, rows);
     spread_key_side_table(w, &keys);
-    if (w->call->wanted.dense && w->call->dense_directly) locus_spread_dense(w);
     if (locus_present(&w->head.in->pos_q))
         spread_positions(w, rows);
     else if (w->slot->bias != NULL)

@@ -148,7 +148,30 @@ static int is_seen(const head_context *head, const locus_tile *tile, int64_t i, 
 int locus_tile_is_plain(const head_context *head, const locus_tile *tile)
 {
     return tile->whole && !tile->key_masked && !head->plan->late_bias &&
-           !locus_present(&head->in->mask) && !locus_present(&head->in->bias_dense);
+           head->plan->call.softcap == 0.0 && !locus_present(&head->in->mask) &&
+           !locus_present(&head->in->bias_dense);
+}
+
+void locus_tile_cap(const head_context *head, const locus_tile *tile, float *scores, float *slopes)
+{
+    const int64_t stride = head->geometry->stride;
+    const float cap = (float)head->plan->call.softcap;
+    if (cap == 0.0f) return;
+    for (int64_t i = 0; i < tile->rows; i++) {
+        const int64_t at = i * stride + tile->from[i];
+        head->plan->kernels->cap(scores + at, slopes != NULL ? slopes + at : NULL,
+                                 tile->to[i] - tile->from[i], cap);
+    }
+}
+
+void locus_tile_uncap(const head_context *head, const locus_tile *tile, const float *slopes,
+                      float *grad)
+{
+    const int64_t stride = head->geometry->stride;
+    for (int64_t i = 0; i < tile->rows; i++) {
+        const int64_t at = i * stride + tile->from[i];
+        head->plan->kernels->cap_grad(grad + at, slopes + at, tile->to[i] - tile->from[i]);
+    }
 }
 
 void locus_tile_mask(const head_context *head, const locus_tile *tile, float *scores)

@@ -58,8 +58,16 @@ static inline int64_t locus_tile_distances(const locus_tile *tile)
     return tile->rows + tile->columns - 1;
 }
 
-/* 1 where the scores of the products stay: no late or dense bias, no pair hidden. */
+/* 1 where the scores of the products stay: no softcap, no late or dense bias, no pair hidden. */
 int locus_tile_is_plain(const head_context *head, const locus_tile *tile);
+
+/* scores become cap tanh(scores / cap) where the call has a softcap; `slopes`, unless NULL, the
+ * derivative, 1 - tanh^2, of each pair in reach. */
+void locus_tile_cap(const head_context *head, const locus_tile *tile, float *scores, float *slopes);
+
+/* grad, that of the capped scores, becomes that of the scores. */
+void locus_tile_uncap(const head_context *head, const locus_tile *tile, const float *slopes,
+                      float *grad);
 
 /* Add the dense bias, and put -inf where a mask hides a pair. */
 void locus_tile_mask(const head_context *head, const locus_tile *tile, float *scores);

@@ -22,6 +22,7 @@ _Static_assert(LOCUS_LANES % VL == 0 && LOCUS_PANEL % (GEMM_VECTORS * VL) == 0,
 #include "kernels/activation.inc.c"
 
 #include "kernels/activate.inc.c"
+#include "kernels/cap.inc.c"
 #include "kernels/columns.inc.c"
 #include "kernels/depthwise.inc.c"
 #include "kernels/dots.inc.c"

@@ -185,6 +185,14 @@ typedef LOCUS_SOFTMAX_AGAIN((*locus_softmax_again_fn));
               const float *delta)
 typedef LOCUS_SOFTMAX_GRAD((*locus_softmax_grad_fn));
 
+/* S[i] = cap tanh(S[i] / cap); slope[i] = 1 - tanh^2, unless slope is NULL. */
+#define LOCUS_CAP(name) void name(float *S, float *slope, int64_t count, float cap)
+typedef LOCUS_CAP((*locus_cap_fn));
+
+/* dS[i] *= slope[i]; 0 where dS is 0, whatever the slope. */
+#define LOCUS_CAP_GRAD(name) void name(float *dS, const float *slope, int64_t count)
+typedef LOCUS_CAP_GRAD((*locus_cap_grad_fn));
+
 /* Dropout of a tile: y[i][c] = x[i][c] factor where rule->row + i keeps key first + c, else 0, for
  * i < rows, c < columns; and so for `also` in place, if not NULL. first is a multiple of
  * LOCUS_LANES; y may be x. Kept is what core/random.h says. */
@@ -315,6 +323,8 @@ typedef struct locus_kernels {
     locus_softmax_end_fn softmax_end;
     locus_softmax_again_fn softmax_again;
     locus_softmax_grad_fn softmax_grad;
+    locus_cap_fn cap;
+    locus_cap_grad_fn cap_grad;
     locus_drop_fn drop;
     locus_expand_fn expand;
     locus_read_columns_fn read_columns;

@@ -48,6 +48,12 @@ locus_tensor locus_layer_out_shape(const locus_layer *layer)
     return locus_view(NULL, LOCUS_F32, 3, (const int64_t[]){call->B, call->T, width});
 }
 
+static locus_tensor lse_shape(const locus_layer *layer)
+{
+    const locus_call *call = &layer->call;
+    return locus_view(NULL, LOCUS_F32, 3, (const int64_t[]){call->B, call->H, call->T});
+}
+
 /* ---- memory that must lie apart ---- */
 
 enum { MOST_VIEWS = LOCUS_TENSOR_COUNT + 4 };
@@ -114,10 +120,8 @@ locus_status locus_layer_check_forward(const locus_layer *layer, const locus_ten
                                        size_t saved_bytes, void *workspace, size_t workspace_bytes,
                                        locus_error *error)
 {
-    const locus_call *call = &layer->call;
     const locus_tensor out = locus_layer_out_shape(layer);
-    const locus_tensor lse =
-        locus_view(NULL, LOCUS_F32, 3, (const int64_t[]){call->B, call->H, call->T});
+    const locus_tensor lse = lse_shape(layer);
     LOCUS_TRY(check_inputs(layer, in, error));
     LOCUS_TRY(check_view(&results->out, &out, "", "out", error));
     LOCUS_TRY(check_view(&results->lse, &lse, "", "lse", error));
@@ -163,15 +167,16 @@ locus_status locus_layer_check_backward(const locus_layer *layer, const locus_te
     const locus_tensor out = locus_layer_out_shape(layer);
     LOCUS_TRY(check_inputs(layer, in, error));
     LOCUS_TRY(check_view(dout, &out, "", "dout", error));
+    const locus_tensor lse = lse_shape(layer);
     if (locus_present(&dresults->lse))
-        return locus_fail(error, LOCUS_ERR_UNSUPPORTED,
-                          "tensor dlse: found, but only the oracle has it");
+        LOCUS_TRY(check_view(&dresults->lse, &lse, "", "dlse", error));
     LOCUS_TRY(check_gradients(layer, grad, error));
 
     view_list outputs = {.prefix = "grad."}, inputs = {.prefix = ""};
     LOCUS_TRY(list_block(&inputs, saved, saved_bytes, layer->saved_bytes, "saved", error));
     list_tensors(&inputs, in);
     list_view(&inputs, dout, "dout");
+    list_view(&inputs, &dresults->lse, "dlse");
     list_tensors(&outputs, grad);
     LOCUS_TRY(check_apart(&outputs, &inputs, error));
 

@@ -130,6 +130,7 @@ static void test_batch(const test_variant *v)
         if (from->rank != 0) copy_entry(from, to, per_entry ? 1 : 0);
     }
     copy_entry(&alone->dout[1], &batch->dout[1], 1);
+    if (alone->dlse[1].rank != 0) copy_entry(&alone->dlse[1], &batch->dlse[1], 1);
     run(alone);
     run(batch);
     CHECK(entry_is(&alone->results[1].out, &batch->results[1].out, 1), "out of entry 1");

@@ -175,6 +175,8 @@ static real score_of(const test_problem *p, const pair *at)
     }
     if (in->rel_q.rank != 0) score += dot(table_at(&in->rel_q, at->h, table_row(p, delta)), k, D);
     score = c * score + position_part(p, at, c);
+    if (p->config.softcap > 0.0)
+        score = (real)p->config.softcap * tanhl(score / (real)p->config.softcap);
     if (in->bias_dense.rank != 0)
         score += (real)row_at(&in->bias_dense, at->b, at->h, at->i)[at->n];
     return score;
@@ -243,7 +245,9 @@ static void add_value(const test_problem *p, const pair *at, real weight, real *
 static void one_row(const test_problem *p, pair at, real *score, real *sum, double *out,
                     double *lse)
 {
-    real largest = -(real)INFINITY, total = 0;
+    const locus_tensor *sink = &p->in[0].sink;
+    const real extra = sink->rank != 0 ? (real)row_at(sink, 0, 0, 0)[at.h] : -(real)INFINITY;
+    real largest = extra, total = 0;
     for (at.n = 0; at.n < p->spec.Tk; at.n++) {
         score[at.n] = is_seen(p, &at) ? score_of(p, &at) : -(real)INFINITY;
         if (score[at.n] > largest || isnan(score[at.n])) largest = score[at.n];
@@ -255,6 +259,7 @@ static void one_row(const test_problem *p, pair at, real *score, real *sum, doub
         total += weight;
         if (kept != 0) add_value(p, &at, weight * kept, sum);
     }
+    if (sink->rank != 0) total += expl(extra - largest);
     *lse = largest == -(real)INFINITY ? (double)-INFINITY : (double)(largest + logl(total));
     for (int64_t d = 0; d < p->spec.Dv; d++)
         out[d] = largest == -(real)INFINITY ? 0.0 : (double)(sum[d] / total);
