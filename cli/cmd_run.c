@@ -253,10 +253,11 @@ const cli_command cmd_run = {
     .name = "run",
     .summary = "run a trained model",
     .description =
-        "Runs a model from a folder in the layout of the Hugging Face hub: config.json and "
-        "model.safetensors or its shards, of the families albert, bert, deberta-v2, distilbert, "
-        "electra, mpnet, roberta and xlm-roberta. The embedding is pooled as modules.json says, "
-        "else the mean over all tokens. Equal to transformers within 2e-5 of the largest element.",
+        "Runs the encoder of a model from a folder in the layout of the Hugging Face hub: "
+        "config.json and model.safetensors or its shards. The families are those of "
+        "docs/models.md; another model_type is refused with their list. The embedding is pooled as "
+        "modules.json says, else the mean over all tokens. Hidden states are those of transformers "
+        "within 2e-5 of the largest element.",
     .usage = "MODEL --ids LIST [--task TASK] [-o FILE] [--json] [...]",
     .examples = run_examples,
     .options = run_options,

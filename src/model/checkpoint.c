@@ -71,10 +71,10 @@ locus_status model_checkpoint_open(model_checkpoint *c, const char *folder,
                             .family = family,
                             .description = d};
     const char *path = model_join(&c->arena, folder, index, '/');
-    locus_status status = no_memory(error);
-    if (path != NULL)
-        status = locus_system_exists(path) ? open_shards(c, folder, index, error)
-                                           : open_file(c, folder, "model.safetensors", error);
+    locus_status status = path == NULL ? no_memory(error)
+                          : locus_system_exists(path)
+                              ? open_shards(c, folder, index, error)
+                              : open_file(c, folder, "model.safetensors", error);
     if (status != LOCUS_OK) model_checkpoint_close(c);
     return status;
 }
@@ -105,6 +105,7 @@ static int64_t extent_of(const model_description *d, char letter)
     case 'E': return d->width;
     case 'A': return d->heads * d->head_dim;
     case 'D': return d->head_dim;
+    case 'X': return 3 * d->heads * d->head_dim;
     case 'F': return d->feed_forward;
     case 'P': return d->positions;
     case 'Y': return d->types;
@@ -145,22 +146,27 @@ int model_slot_wanted(const model_description *d, model_slot slot)
     case SLOT_RELATIVE: return d->relative_rows > 0 && (d->to_position || d->from_position);
     case SLOT_RELATIVE_NORM_GAIN:
     case SLOT_RELATIVE_NORM_SHIFT: return d->relative_norm;
-    case SLOT_BIAS: return d->bias_rows > 0;
+    case SLOT_BIAS: return d->bias_rows > 0 && !d->bias_each_layer;
+    case SLOT_LAYER_BIAS: return d->bias_rows > 0 && d->bias_each_layer;
+    case SLOT_FUSED_QKV: return d->fused_heads;
+    case SLOT_Q:
+    case SLOT_K:
+    case SLOT_V: return !d->fused_heads;
     case SLOT_CONVOLUTION:
     case SLOT_CONVOLUTION_BIAS:
     case SLOT_CONVOLUTION_NORM_GAIN:
     case SLOT_CONVOLUTION_NORM_SHIFT: return d->taps > 0;
     case SLOT_FINAL_NORM_GAIN: return d->final_norm;
     case SLOT_FINAL_NORM_SHIFT: return d->final_norm && d->norm_centred;
+    case SLOT_K_BIAS: return d->biases && !d->fused_heads;
     case SLOT_Q_BIAS:
-    case SLOT_K_BIAS:
     case SLOT_V_BIAS:
     case SLOT_O_BIAS:
     case SLOT_IN_BIAS:
     case SLOT_OUT_BIAS: return d->biases;
     case SLOT_DISTANCE: return d->relative_rows > 0 && !d->to_position && !d->from_position;
-    case SLOT_RELATIVE_K:
-    case SLOT_RELATIVE_K_BIAS: return d->to_position && !d->relative_shared;
+    case SLOT_RELATIVE_K: return d->to_position && !d->relative_shared;
+    case SLOT_RELATIVE_K_BIAS: return d->to_position && !d->relative_shared && !d->fused_heads;
     case SLOT_RELATIVE_Q:
     case SLOT_RELATIVE_Q_BIAS: return d->from_position && !d->relative_shared;
     case SLOT_ATTENTION_NORM_SHIFT:

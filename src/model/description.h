@@ -35,6 +35,7 @@ typedef struct model_description {
 
     locus_activation activation;
     int gated;
+    int fused_heads;   /* DeBERTa v1: q, k, v in one tensor, head by head, k without a bias */
     int shared_layers; /* 1: one set of weights for all layers */
 
     const char *positions_name; /* "learned", for people */
@@ -47,7 +48,8 @@ typedef struct model_description {
     int relative_norm;              /* DeBERTa: its table goes through a norm */
     int relative_shared;            /* projected by the weights of k and q themselves */
     int to_position, from_position; /* content to position, position to content */
-    int64_t bias_rows;              /* T5 buckets, one table for all layers; 0: none */
+    int bias_each_layer;            /* 1: a table of biases in every layer */
+    int64_t bias_rows;              /* T5 buckets; 0: none */
 
     int64_t taps, groups; /* convolution beside the first layer; 0: none */
     locus_activation convolution_activation;

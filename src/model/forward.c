@@ -150,6 +150,17 @@ static locus_status layer_norm_after(const run *r, const model_layer *layer)
     return LOCUS_OK;
 }
 
+/* h = h + sub(norm(h)) */
+static locus_status layer_norm_before(const run *r, const model_layer *layer)
+{
+    const int64_t E = r->d->width;
+    norm(r, &layer->attention_norm, r->w.other, r->w.h, E);
+    LOCUS_TRY(attention(r, layer, r->w.sum, r->w.other, r->w.h));
+    norm(r, &layer->forward_norm, r->w.other, r->w.sum, E);
+    feed_forward(r, layer, r->w.h, r->w.other, r->w.sum);
+    return LOCUS_OK;
+}
+
 /* h = norm(h + activation(convolution of the embeddings)), as DeBERTa v2 has it. */
 static void convolve(const run *r)
 {
@@ -189,8 +200,11 @@ static locus_status run_layers(const run *r)
     if (r->w.first != NULL)
         memcpy(r->w.first, r->w.h, (size_t)(r->pass->tokens * r->d->width) * sizeof(float));
     for (int64_t l = 0; l < r->d->layers; l++) {
-        LOCUS_TRY(layer_norm_after(r, model_layer_at(r->m, l)));
+        const model_layer *layer = model_layer_at(r->m, l);
+        LOCUS_TRY(r->d->norm_first ? layer_norm_before(r, layer) : layer_norm_after(r, layer));
         if (l == 0 && r->w.first != NULL) convolve(r);
+        if (r->d->final_norm && l == r->d->layers - 1)
+            norm(r, &r->m->final_norm, r->w.h, r->w.h, r->d->width);
         give_hidden(r, l + 1);
     }
     give_embedding(r);

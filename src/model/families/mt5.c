@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/families/t5.h"
+
+/* mT5: T5 v1.1 on another vocabulary. */
+
+static locus_status describe(const model_settings *s, model_description *d, locus_error *error)
+{
+    return model_describe_t5(s, 250112, "gated-gelu", d, error);
+}
+
+const model_family model_family_mt5 = {
+    .type = "mt5",
+    .prefixes = model_t5_prefixes,
+    .names = model_t5_names,
+    .describe = describe,
+};
