@@ -9,7 +9,7 @@
 
 static int read_axes(locus_tensor *view, PyObject *shape, const native_role *role)
 {
-    const Py_ssize_t axes = PyTuple_Check(shape) ? PyTuple_Size(shape) : 0;
+    const Py_ssize_t axes = PyTuple_Size(shape);
     if (native_check_axes((int)axes, role) != 0) return -1;
     view->rank = (uint32_t)axes;
     int64_t dense = 1;
@@ -25,7 +25,8 @@ static int read_axes(locus_tensor *view, PyObject *shape, const native_role *rol
     return 0;
 }
 
-static int read_shapes(locus_tensors *tensors, PyObject *dict)
+/* `dict`: a shape, or an array where the numbers matter to a plan (rows, frequencies, ...). */
+static int read_shapes(locus_tensors *tensors, native_holds *holds, PyObject *dict)
 {
     PyObject *key = NULL, *value = NULL;
     Py_ssize_t at = 0;
@@ -37,9 +38,13 @@ static int read_shapes(locus_tensors *tensors, PyObject *dict)
         if (index < 0) return -1;
         const native_role role = {"", locus_tensor_name((size_t)index), 0};
         locus_tensor *view = locus_tensor_at(tensors, (size_t)index);
-        const int is_mask = view == &tensors->mask || view == &tensors->key_mask;
-        view->dtype = is_mask ? LOCUS_U8 : LOCUS_F32;
-        if (read_axes(view, value, &role) != 0) return -1;
+        if (PyTuple_Check(value)) {
+            const int is_mask = view == &tensors->mask || view == &tensors->key_mask;
+            view->dtype = is_mask ? LOCUS_U8 : LOCUS_F32;
+            if (read_axes(view, value, &role) != 0) return -1;
+        } else if (native_view(view, holds, value, &role) != 0) {
+            return -1;
+        }
     }
     return 0;
 }
@@ -130,15 +135,19 @@ PyObject *native_rules(PyObject *module, PyObject *const *args, Py_ssize_t count
         PyErr_SetString(PyExc_TypeError, "shapes: expected a dict");
         return NULL;
     }
-    if (native_read_config(&config, LOCUS_ATTEND, args[0]) != 0 ||
-        read_shapes(&shapes, args[1]) != 0)
-        return NULL;
-    native_plan *plan = native_plan_for(&config, &shapes);
-    if (plan == NULL) return NULL;
-    rules r = {.config = &config, .shapes = &shapes, .info.size = sizeof r.info};
-    locus_plan_describe(plan->attention, &r.info);
-    PyObject *result = describe(&r);
-    native_plan_drop(plan);
+    native_holds holds = {.count = 0};
+    PyObject *result = NULL;
+    native_plan *plan = NULL;
+    if (native_read_config(&config, LOCUS_ATTEND, args[0]) == 0 &&
+        read_shapes(&shapes, &holds, args[1]) == 0)
+        plan = native_plan_for(&config, &shapes);
+    if (plan != NULL) {
+        rules r = {.config = &config, .shapes = &shapes, .info.size = sizeof r.info};
+        locus_plan_describe(plan->attention, &r.info);
+        result = describe(&r);
+        native_plan_drop(plan);
+    }
+    native_let_go(&holds);
     return result;
 }
 

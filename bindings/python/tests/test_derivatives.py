@@ -250,10 +250,10 @@ def test_jacobians(kind):
 
 def test_called_without_attend():
     """torch.ops.locus.attend itself has the same derivatives."""
-    from locus.torch.op import TABLES
+    from locus.torch.op import OTHERS, TABLES
 
     tensors, _ = made("none")
-    rest = [None] * (len(TABLES) + 3) + ["none", "", False, -1, -1, None, None, 0.0]
+    rest = [None] * (len(TABLES) + len(OTHERS) + 1) + ["none", "", False, -1, -1, None, None, 0.0, None]
     values = [t.float() for t in tensors.values()]
     got = _jvp(lambda *t: torch.ops.locus.attend(*t, *rest)[0], *values)
     close(got, _jvp(lambda *t: attend(*t), *tensors.values()))

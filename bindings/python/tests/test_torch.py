@@ -135,8 +135,8 @@ def test_only_wanted_gradients(monkeypatch):
 
 def test_registered_properly():
     (q, k, v), tables = tensors(dict(bias=(8, H)))
-    args = [q, k, v] + [tables.get(name) for name in op.TABLES] + [None] * 3
-    args += ["t5", "buckets=8,max_distance=16,bidirectional=1", False, -1, -1, None, None, 0.0]
+    args = [q, k, v] + [tables.get(name) for name in op.TABLES] + [None] * (len(op.OTHERS) + 1)
+    args += ["t5", "buckets=8,max_distance=16,bidirectional=1", False, -1, -1, None, None, 0.0, None]
     torch.library.opcheck(torch.ops.locus.attend.default, args)
 
 

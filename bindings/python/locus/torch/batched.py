@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import torch
 
+_ONE_BY_ONE = ("seed", "q_offsets", "k_offsets", "q_positions", "k_positions")
 _JOIN = {"q", "k", "v", "bias_dense", "key_mask", "mask", "dout", "dlse", "out", "lse"}
 
 
@@ -37,7 +38,8 @@ def _mapped(operator, size: int, dims, args, needs):
     names = _names(operator)
     batched = {name for name, dim in zip(names, dims) if isinstance(dim, int)}
     args = [a.movedim(d, 0) if isinstance(d, int) else a for a, d in zip(args, dims)]
-    if args[names.index("seed")] is None and batched <= _JOIN and set(needs) <= _JOIN - {"bias_dense"}:
+    joins = all(args[names.index(name)] is None for name in _ONE_BY_ONE)
+    if joins and batched <= _JOIN and set(needs) <= _JOIN - {"bias_dense"}:
         batch = args[names.index("q")].shape[1 if "q" in batched else 0]
         results = operator(*[_joined(n, a, n in batched, size, batch) for n, a in zip(names, args)])
         results = [r.unflatten(0, (size, batch)) for r in results]

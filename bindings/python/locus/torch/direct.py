@@ -19,8 +19,8 @@ from locus._errors import LocusError
 from . import op
 
 _PLAIN_TYPES = (Tensor, torch.nn.Parameter)
-_INDEX = {name: _native.tensor_index(name) for name in op.INPUTS + op.MASKS}
-_SETTINGS = ("scheme", "causal", "window_left", "window_right", "query_offset", "scale")
+_INDEX = {name: _native.tensor_index(name) for name in op.INPUTS + op.OTHERS}
+_SETTINGS = ("scheme", "causal", "window_left", "window_right", "query_offset", "scale", "softcap")
 _prepared: dict = {}
 _MOST = 512
 
@@ -77,7 +77,7 @@ class _Attend(torch.autograd.function._SingleLevelFunction):
 
 def _backward_the_long_way(key, indices, tensors, needs, dout, dlse, out, lse):
     """A graph of the gradients is wanted, or lse has one: the operator knows how."""
-    names = op.INPUTS + op.MASKS
+    names = op.INPUTS + op.OTHERS
     place = {_INDEX[name]: i for i, name in enumerate(names)}
     args: list = [None] * (len(names) + 1)
     asked = [False] * len(op.INPUTS)
@@ -85,8 +85,8 @@ def _backward_the_long_way(key, indices, tensors, needs, dout, dlse, out, lse):
         args[place[index]] = tensor
         if need:
             asked[place[index]] = True
-    scheme, causal, left, right, offset, scale, *options = key
-    settings = (scheme, op.spelt(options), causal, left, right, offset, scale, 0.0)
+    scheme, causal, left, right, offset, scale, softcap, *options = key
+    settings = (scheme, op.spelt(options), causal, left, right, offset, scale, 0.0, softcap)
     found = iter(op.backward(dout, dlse, out, lse, *args, *settings, asked))
     by_place = {i: next(found) for i, need in enumerate(asked) if need}
     return [by_place.get(place[index]) for index in indices]
@@ -112,7 +112,8 @@ def _others(mask, key_mask, more: dict, indices: list, tensors: list):
         if name in _INDEX:
             if value is None:
                 continue
-            if type(value) not in _PLAIN_TYPES or value.dtype is not torch.float32 or value.is_neg():
+            wrong = value.dtype is not torch.float32 and name not in op.PLANNED if type(value) in _PLAIN_TYPES else True
+            if wrong or value.is_neg():
                 return None
             indices.append(_INDEX[name])
             tensors.append(value)

@@ -16,6 +16,11 @@ import torch
 from torch import Tensor
 
 from locus import _native
+from locus._errors import LocusValueError
+
+
+_NUMBERS = ("rows", "frequencies")  # what a plan reads
+_AS_THEY_ARE = ("mask", "key_mask", *_NUMBERS)
 
 
 class Call(NamedTuple):
@@ -23,6 +28,7 @@ class Call(NamedTuple):
     scheme: str
     options: dict
     scale: float
+    softcap: Optional[float]
     offset: int
     rows: Tensor  # [Tq,Tk]: of the relative tables, -1: none
     bias_rows: Tensor  # [Tq,Tk]: of the tensor `bias`
@@ -37,19 +43,23 @@ def _numbers(packed, dtype) -> Tensor:
 
 
 def _prepared(tensors: dict, config: dict) -> Call:
-    shapes = {name: tuple(t.shape) for name, t in tensors.items()}
+    for name in ("q_offsets", "q_positions", "k_positions"):
+        if name in tensors:
+            raise LocusValueError(f"tensor {name}: found, but not in torch operations (float64, forward mode, second derivatives)")
+    shapes = {name: t.numpy() if name in _NUMBERS else tuple(t.shape) for name, t in tensors.items()}
     rules = _native.rules(config, shapes)
-    queries, keys = shapes["q"][2], shapes["k"][2]
+    queries, keys = tensors["q"].shape[2], tensors["k"].shape[2]
     offset = rules["query_offset"]
     delta = offset + torch.arange(queries)[:, None] - torch.arange(keys)
     rows, bias_rows = (_numbers(packed, torch.int64) for packed in rules["rows"])
     place = delta - (offset - keys + 1)
     frequency, log_gain = (_numbers(packed, torch.float64) for packed in rules["turns"])
     return Call(
-        {name: t if name in ("mask", "key_mask") else t.double() for name, t in tensors.items()},
+        {name: t if name in _AS_THEY_ARE else t.double() for name, t in tensors.items()},
         config["scheme"],
         config["options"],
         rules["scale"],
+        config.get("softcap"),
         offset,
         rows[place],
         bias_rows[place],
@@ -144,6 +154,8 @@ def _scores(call: Call, q: Tensor, k: Tensor) -> Tensor:
         m, n = (call.offset + torch.arange(call.delta.shape[0]))[:, None], torch.arange(call.delta.shape[1])
         position = torch.where(m == 0, cls[0], torch.where(n == 0, cls[1], position))
     score = call.scale * (_content(call, q, k) + _relative(call, q, k)) + position
+    if call.softcap is not None:
+        score = call.softcap * torch.tanh(score / call.softcap)
     return score + call.tensors["bias_dense"] if "bias_dense" in call.tensors else score
 
 
@@ -204,6 +216,10 @@ def attend(tensors: dict, config: dict):
     score = score.masked_fill(blind, 0.0)
     weights = score.softmax(-1).masked_fill(blind, 0.0)
     lse = score.logsumexp(-1).masked_fill(blind[..., 0], -math.inf)
+    if "sink" in t:  # one more logit, whose weight falls on nothing
+        below = torch.logaddexp(lse, t["sink"][:, None])
+        weights = weights * torch.exp(lse - below)[..., None]
+        lse = below
     if config["dropout"] > 0:
         weights = weights * _kept(tuple(weights.shape), config)
     out = weights @ v

@@ -11,7 +11,7 @@ from torch import Tensor
 from locus._errors import LocusMemoryError, LocusTypeError, LocusValueError, Status
 
 from . import direct, op
-from .op import INPUTS, MASKS, TABLES
+from .op import INPUTS, OTHERS, PLANNED, TABLES
 
 _NARROW = (torch.bfloat16, torch.float16)
 
@@ -54,11 +54,11 @@ def _check_types(tensors: dict) -> torch.dtype:
     return torch.float32
 
 
-def _check_numbers(causal, window_left, window_right, query_offset, scale, dropout) -> None:
+def _check_numbers(causal, window_left, window_right, query_offset, scale, dropout, softcap) -> None:
     for name, value in (("window_left", window_left), ("window_right", window_right), ("query_offset", query_offset)):
         if value is not None and (isinstance(value, (bool, float, Tensor)) or not hasattr(type(value), "__index__")):
             raise LocusTypeError(f"{name}: found {type(value)}, expected an integer")
-    for name, value in (("scale", scale), ("dropout", dropout)):
+    for name, value in (("scale", scale), ("dropout", dropout), ("softcap", softcap)):
         if value is not None and not isinstance(value, (int, float, torch.SymFloat)):
             raise LocusTypeError(f"{name}: found {type(value)}, expected a number")
     if not isinstance(causal, (bool, int)):
@@ -94,7 +94,7 @@ def _spelt(options: dict) -> str:
         if name in _PYTORCH:
             raise LocusTypeError(f"{name}: no such argument of attend, use {_PYTORCH[name]}")
         if isinstance(value, Tensor):
-            raise LocusTypeError(f"tensor {name}: no such tensor of attend, expected one of {', '.join(INPUTS + MASKS)}")
+            raise LocusTypeError(f"tensor {name}: no such tensor of attend, expected one of {', '.join(INPUTS + OTHERS)}")
         if value is None:
             continue
         if not isinstance(value, (bool, int, float, str)):
@@ -124,6 +124,7 @@ def attend(
     window_left: int = -1,
     window_right: int = -1,
     query_offset: Optional[int] = None,
+    softcap: Optional[float] = None,
     seed: Optional[Tensor] = None,
     return_lse: bool = False,
     **more,
@@ -142,11 +143,14 @@ def attend(
     slow, n x n memory. Dropout takes its seed from torch's generator unless ``seed`` (an int64 tensor with one
     element) is given.
 
+    ``softcap``, ``sink`` [H], ragged batches (``q_offsets``, ``k_offsets`` [S+1]) and positions of rotations go to the library as
+    they are; what its kernels do not have is refused in a line.
+
     Returns out [B,H,Tq,Dv]; with ``return_lse`` also the logarithm of each row's sum, [B,H,Tq]. Both have gradients.
     First derivatives backward are fused; forward mode and higher derivatives are right and slow, like float64.
     """
     if seed is None and (dropout == 0 if type(dropout) in (float, int) else False):
-        settings = (scheme, causal, window_left, window_right, query_offset, scale)
+        settings = (scheme, causal, window_left, window_right, query_offset, scale, softcap)
         found = direct.attend(q, k, v, mask, key_mask, settings, more, return_lse)
         if found is not None:
             return found if return_lse else found[0]
@@ -157,10 +161,13 @@ def attend(
     for name, tensor in (("mask", mask), ("key_mask", key_mask)):
         if tensor is not None:
             check_tensor(name, tensor)
-    _check_numbers(causal, window_left, window_right, query_offset, scale, dropout)
+    planned = {name: more.pop(name) for name in PLANNED if more.get(name) is not None}
+    for name, tensor in planned.items():
+        check_tensor(name, tensor)
+    _check_numbers(causal, window_left, window_right, query_offset, scale, dropout, softcap)
     _check_text("scheme", scheme)
     kind = _check_types(floating)
-    given = {**floating, **{n: t for n, t in (("mask", mask), ("key_mask", key_mask)) if t is not None}}
+    given = {**floating, **planned, **{n: t for n, t in (("mask", mask), ("key_mask", key_mask)) if t is not None}}
     meta = _on_meta(given)
     if seed is not None:
         _check_seed(seed)
@@ -168,11 +175,13 @@ def attend(
         seed = torch.randint(1 << 62, (1,), dtype=torch.int64)
     if kind is not torch.float64:
         floating = {name: t if t.dtype is torch.float32 else t.float() for name, t in floating.items()}
-        floating = {name: t.resolve_neg() if t.is_neg() else t for name, t in floating.items()}
+        if not torch.compiler.is_compiling():
+            floating = {name: t.resolve_neg() if t.is_neg() else t for name, t in floating.items()}
     args = (
         *[floating.get(name) for name in INPUTS],
         key_mask,
         mask,
+        *[planned.get(name) for name in PLANNED],
         seed if dropout > 0 else None,
         scheme,
         _spelt(more),
@@ -182,6 +191,7 @@ def attend(
         query_offset,
         scale,
         dropout,
+        softcap,
     )
     call = op.exact_forward if kind is torch.float64 else op.call
     try:

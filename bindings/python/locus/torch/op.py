@@ -26,18 +26,20 @@ from locus import _native
 from . import batched, exact
 
 # Differentiable tensors beside q, k, v, in the order of the schema.
-TABLES = ("rel_k", "rel_q", "rel_v", "u", "w", "bias", "pos_q", "pos_k", "cls", "slopes", "a", "p", "bias_dense")
+TABLES = ("rel_k", "rel_q", "rel_v", "u", "w", "bias", "pos_q", "pos_k", "cls", "slopes", "a", "p", "bias_dense", "sink")
 INPUTS = ("q", "k", "v") + TABLES
 MASKS = ("key_mask", "mask")
+PLANNED = ("rows", "frequencies", "q_offsets", "k_offsets", "q_positions", "k_positions")  # numbers that plans are made from
+OTHERS = MASKS + PLANNED  # without gradients
 SETTINGS = (
     "str scheme, str options, bool causal, int window_left, int window_right, "
-    "SymInt? query_offset, float? scale, float dropout"
+    "SymInt? query_offset, float? scale, float dropout, float? softcap"
 )
 
 _TENSORS = ", ".join(
-    [f"Tensor {name}" for name in INPUTS[:3]] + [f"Tensor? {name}" for name in TABLES + MASKS] + ["Tensor? seed"]
+    [f"Tensor {name}" for name in INPUTS[:3]] + [f"Tensor? {name}" for name in TABLES + OTHERS] + ["Tensor? seed"]
 )
-_COUNT = len(INPUTS) + len(MASKS) + 1  # tensors of the schema, the seed of the dropout included
+_COUNT = len(INPUTS) + len(OTHERS) + 1  # tensors of the schema, the seed of the dropout included
 
 _library = torch.library.Library("locus", "DEF")
 _library.define(f"attend({_TENSORS}, {SETTINGS}) -> (Tensor, Tensor)")
@@ -70,7 +72,7 @@ def spelt(options) -> str:
 
 
 def _config(settings, seed: Optional[Tensor]) -> dict:
-    scheme, options, causal, window_left, window_right, query_offset, scale, dropout = settings
+    scheme, options, causal, window_left, window_right, query_offset, scale, dropout, softcap = settings
     return {
         "scheme": scheme,
         "options": _parsed(options),
@@ -80,6 +82,7 @@ def _config(settings, seed: Optional[Tensor]) -> dict:
         "query_offset": query_offset,
         "scale": scale,
         "dropout": dropout,
+        "softcap": softcap,
         "dropout_seed": 0 if seed is None else int(seed),
         "threads": torch.get_num_threads(),
     }
@@ -96,7 +99,7 @@ def _named(tensors) -> dict:
         if t is not None:
             rows = _rows(t)
             named[name] = rows.detach() if rows.requires_grad else rows  # DLPack refuses those that need a gradient
-    for name, t in zip(MASKS, tensors[len(INPUTS) :]):
+    for name, t in zip(OTHERS, tensors[len(INPUTS) :]):
         if t is not None:
             named[name] = t
     return named
@@ -295,7 +298,7 @@ def exact_forward(*args):
 
 
 def _exact_named(tensors) -> dict:
-    return {name: t for name, t in zip(INPUTS + MASKS, tensors) if t is not None}
+    return {name: t for name, t in zip(INPUTS + OTHERS, tensors) if t is not None}
 
 
 @contextlib.contextmanager

@@ -292,8 +292,8 @@ def position_of(scheme, shape: Shape, options: dict) -> Position:
     names = [declared.name for declared in schemes()]
     if scheme not in names:
         raise LocusValueError(f"scheme: found {scheme!r}, expected a module or one of {', '.join(names)}")
-    if scheme == "distance":
-        raise LocusValueError("scheme: found 'distance', expected the module that gives its bias: scheme=module")
+    if scheme in ("distance", "table"):
+        raise LocusValueError(f"scheme: found {scheme!r}, expected a module that gives a bias by distance: scheme=module")
     try:
         return _CLASSES.get(scheme, Position)(scheme, shape, **{**_PRESETS.get(scheme, {}), **options})
     except TypeError as error:
