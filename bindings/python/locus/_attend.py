@@ -59,8 +59,9 @@ def attend(q, k, v, mask=None, dropout=0.0, causal=False, scale=None, *, scheme=
 
 
 def attend_backward(dout, q, k, v, mask=None, dropout=0.0, causal=False, scale=None, *, scheme="none",
-                    out=None, lse=None, wrt=None, grads=None, accumulate=False, **more):
-    """Gradients of sum(out * dout), where out is what `attend` gives for the same arguments.
+                    out=None, lse=None, wrt=None, grads=None, accumulate=False, dlse=None, **more):
+    """Gradients of sum(out * dout), where out is what `attend` gives for the same arguments; with dlse [B,H,Tq], of
+    sum(out * dout) + sum(lse * dlse).
 
     >>> grads = locus.attend_backward(dout, q, k, v, scheme="t5", bias=table, causal=True)
     >>> grads["q"], grads["bias"]
@@ -76,5 +77,5 @@ def attend_backward(dout, q, k, v, mask=None, dropout=0.0, causal=False, scale=N
     if grads is None:
         grads = gradients_for(tensors, wrt)
         accumulate = False
-    _native.backward(config, tensors, out, lse, dout, grads, accumulate)
+    _native.backward(config, tensors, out, lse, dout, grads, accumulate, dlse)
     return grads

@@ -39,8 +39,8 @@ def layer(x, w_q, w_k, w_v, w_o=None, *, heads, scheme="none", causal=False, sca
 
 
 def layer_backward(dout, x, w_q, w_k, w_v, w_o=None, *, heads, scheme="none", causal=False, scale=None,
-                   dropout=0.0, wrt=None, **more):
-    """Gradients of sum(out * dout), where out is what `layer` gives for the same arguments.
+                   dropout=0.0, wrt=None, dlse=None, **more):
+    """Gradients of sum(out * dout), and of sum(lse * dlse) where dlse is given, where out is what `layer` gives for the same arguments.
 
     >>> grads = locus.layer_backward(dout, x, w_q, w_k, w_v, w_o, heads=8, scheme="t5", bias=table)
     >>> grads["x"], grads["w_q"], grads["bias"]
@@ -48,5 +48,5 @@ def layer_backward(dout, x, w_q, w_k, w_v, w_o=None, *, heads, scheme="none", ca
     config, tensors = _prepare(x, w_q, w_k, w_v, w_o, heads, causal, scale, dropout, scheme, more)
     _, _, saved = _forward(config, tensors, None, None)
     grads = gradients_for(tensors, wrt)
-    _native.layer_backward(config, tensors, saved, dout, grads, False)
+    _native.layer_backward(config, tensors, saved, dout, grads, False, dlse)
     return grads

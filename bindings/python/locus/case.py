@@ -19,8 +19,8 @@ from ._runtime import threads_for
 
 __all__ = ["Case", "Difference", "Result", "load", "run", "save"]
 
-_DTYPES = {"F32": np.float32, "F64": np.float64, "U8": np.uint8}
-_NAMES = {"float32": "F32", "float64": "F64", "uint8": "U8", "bool": "U8"}
+_DTYPES = {"F32": np.float32, "F64": np.float64, "U8": np.uint8, "I64": np.int64, "F16": np.float16}
+_NAMES = {"float32": "F32", "float64": "F64", "uint8": "U8", "bool": "U8", "int64": "I64", "float16": "F16"}
 
 
 @dataclass
@@ -34,6 +34,7 @@ class Case:
     dout: object = None  # with it, gradients are computed
     want: dict = field(default_factory=dict)  # expected results: "out", "lse", "grad.q", ...
     note: str = ""
+    dlse: object = None  # beside dout: the gradient of lse
 
 
 @dataclass(frozen=True)
@@ -78,6 +79,7 @@ def load(path):
         note=metadata.pop("note", ""),
         settings={name: text for name, text in metadata.items() if name not in ("format", "grad")},
         dout=tensors.pop("dout", None),
+        dlse=tensors.pop("dlse", None),
         tensors=tensors,
         want=want,
     )
@@ -93,7 +95,7 @@ def _pack(name, array):
     array = np.ascontiguousarray(np.from_dlpack(array) if not isinstance(array, np.ndarray) else array)
     dtype = _NAMES.get(array.dtype.name)
     if dtype is None:
-        raise ValueError(f"tensor {name}: found {array.dtype}, expected float32, uint8 or bool")
+        raise ValueError(f"tensor {name}: found {array.dtype}, expected float32, float16, int64, uint8 or bool")
     return name, dtype, array.shape, array.reshape(-1).view(np.uint8) if array.size else b""
 
 
@@ -107,6 +109,9 @@ def save(path, case):
     if case.dout is not None:
         metadata["grad"] = "1"
         tensors["dout"] = case.dout
+    if case.dlse is not None:
+        metadata["grad"] = "1"
+        tensors["dlse"] = case.dlse
     tensors.update((f"want.{name}", array) for name, array in case.want.items())
     _native.file_write(path, metadata, [_pack(name, array) for name, array in tensors.items()])
 

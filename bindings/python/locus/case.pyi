@@ -19,6 +19,7 @@ class Case:
     dout: Any = None
     want: dict[str, Any] = field(default_factory=dict)
     note: str = ""
+    dlse: Any = None
 
 @dataclass(frozen=True)
 class Difference:

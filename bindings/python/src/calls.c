@@ -114,10 +114,12 @@ PyObject *native_backward(PyObject *module, PyObject *const *args, Py_ssize_t co
     (void)module;
     call c;
     uint32_t flags = 0;
-    if (native_check_count("backward", count, 7) != 0) return NULL;
+    PyObject *dlse = count == 8 && args[7] != Py_None ? args[7] : NULL; /* may be left out */
+    if (native_check_count("backward", count == 8 ? 7 : count, 7) != 0) return NULL;
     if (read_inputs(&c, LOCUS_ATTEND, args[0], args[1]) != 0 ||
         read_results(&c, args[2], args[3], 0) != 0 ||
-        read_gradients(&c, args[4], args[5], args[6], &flags) != 0 || find_plan(&c) != 0)
+        read_gradients(&c, args[4], args[5], args[6], &flags) != 0 ||
+        (dlse != NULL && read_one(&c, &c.dresults.lse, dlse, "dlse", 0) != 0) || find_plan(&c) != 0)
         return give_up(&c);
     const locus_plan *plan = c.plan->attention;
     if (native_take_workspace(&c.workspace, locus_backward_workspace(plan)) != 0)
@@ -222,9 +224,11 @@ PyObject *native_layer_backward(PyObject *module, PyObject *const *args, Py_ssiz
     (void)module;
     call c;
     uint32_t flags = 0;
-    if (native_check_count("layer_backward", count, 6) != 0) return NULL;
+    PyObject *dlse = count == 7 && args[6] != Py_None ? args[6] : NULL; /* may be left out */
+    if (native_check_count("layer_backward", count == 7 ? 6 : count, 6) != 0) return NULL;
     if (read_inputs(&c, LOCUS_LAYER, args[0], args[1]) != 0 ||
-        read_gradients(&c, args[3], args[4], args[5], &flags) != 0)
+        read_gradients(&c, args[3], args[4], args[5], &flags) != 0 ||
+        (dlse != NULL && read_one(&c, &c.dresults.lse, dlse, "dlse", 0) != 0))
         return give_up(&c);
     saved_state *saved = find_saved(&c, args[2]);
     if (saved == NULL) return give_up(&c);

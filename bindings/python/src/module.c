@@ -183,7 +183,7 @@ static PyObject *status_text(PyObject *module, PyObject *number)
 static PyMethodDef methods[] = {
     {"forward", FAST(native_forward), METH_FASTCALL, "forward(config, tensors, out, lse)"},
     {"backward", FAST(native_backward), METH_FASTCALL,
-     "backward(config, tensors, out, lse, dout, grads, accumulate)"},
+     "backward(config, tensors, out, lse, dout, grads, accumulate, dlse = None)"},
     {"prepare", native_prepare, METH_O, "prepare(config) -> prepared"},
     {"tensor_index", native_tensor_index, METH_O, "the number of a tensor; -1: no such tensor"},
     {"run", FAST(native_run), METH_FASTCALL,
@@ -194,7 +194,7 @@ static PyMethodDef methods[] = {
     {"layer_forward", FAST(native_layer_forward), METH_FASTCALL,
      "layer_forward(config, tensors, out, lse) -> saved"},
     {"layer_backward", FAST(native_layer_backward), METH_FASTCALL,
-     "layer_backward(config, tensors, saved, dout, grads, accumulate)"},
+     "layer_backward(config, tensors, saved, dout, grads, accumulate, dlse = None)"},
     {"file_read", native_file_read, METH_O, "file_read(path) -> (metadata, tensors)"},
     {"file_write", FAST(native_file_write), METH_FASTCALL, "file_write(path, metadata, tensors)"},
     {"case_load", native_case_load, METH_O, "case_load(path) -> case"},

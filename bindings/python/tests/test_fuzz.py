@@ -161,7 +161,8 @@ def may_pass(arguments, what):
     name, change = what
     if what in OPTIONAL and arguments[1][name] is None:
         return True
-    return name in ANY_ROWS and change in ("wrong_shape", "wrong_size")
+    any_rows = name in ANY_ROWS or (name == "bias" and arguments[0].get("scheme") == "distance")
+    return any_rows and change in ("wrong_shape", "wrong_size")
 
 
 def test_wrong_calls_raise():

@@ -37,6 +37,10 @@ DECODERS = {
         **SMALL, **MARKS, **GROUPED, sliding_window=6, query_pre_attn_scalar=8,
         layer_types=["sliding_attention", "full_attention"],
     ),
+    "gpt_oss": lambda: transformers.GptOssConfig(
+        **SMALL, **MARKS, **GROUPED, sliding_window=6, num_local_experts=2, num_experts_per_tok=1,
+        layer_types=["sliding_attention", "full_attention"],
+    ),
     "smollm3": lambda: transformers.SmolLM3Config(**SMALL, **MARKS, num_key_value_heads=2),
     "gpt2": lambda: transformers.GPT2Config(vocab_size=99, n_embd=32, n_layer=2, n_head=4, n_positions=128, **MARKS),
     "opt": lambda: transformers.OPTConfig(
@@ -122,9 +126,8 @@ def test_decoders(name, side, attended):
     elif side == "right":
         seen[1, 12:] = 0
     compare(*decoder(name), dict(input_ids=ids, attention_mask=seen), seen)
-    if name != "gemma2":  # a soft cap: the model's own formula
-        assert len(attended) == 2
-        assert all("mask" not in call and "bias_dense" not in call for call in attended)
+    assert len(attended) == 2
+    assert all("mask" not in call and "bias_dense" not in call for call in attended)
 
 
 @pytest.mark.parametrize("name", ENCODERS)

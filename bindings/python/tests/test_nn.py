@@ -83,7 +83,13 @@ def close(got, want):
 
 
 def test_every_scheme_is_here():
-    assert set(OPTIONS) == {scheme.name for scheme in locus.schemes()} - {"distance", "table"}
+    """A scheme has a module, or is refused in a line."""
+    names = {scheme.name for scheme in locus.schemes()}
+    assert set(OPTIONS) <= names
+    for name in names - set(OPTIONS):
+        with pytest.raises(LocusError) as caught:
+            Attention(E, H, scheme=name)(torch.randn(B, T, E))
+        assert "\n" not in str(caught.value), name
 
 
 @pytest.mark.parametrize("scheme", OPTIONS)

@@ -10,8 +10,8 @@ these words (``_locus_words``), so that no layer has to read n x n booleans. RoP
 Families that choose a class by the name of the implementation (BERT, RoBERTa, ...) get the adapter of ``patch`` as one
 more class; ModernBERT's table of functions gets ``modernbert_forward``.
 
-What falls back to the model's own ``eager_attention_forward``: logits with a soft cap (Gemma 2), sinks, asked-for
-attention weights, tensors that are not float32, bfloat16 or float16 on the CPU.
+What falls back to the model's own ``eager_attention_forward``: asked-for attention weights, tensors that are not
+float32, bfloat16 or float16 on the CPU.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .patch import KNOWN, swapped_class
 NAME = "locus"
 
 # Arguments of attention functions that change the result and that Locus does not compute.
-_OTHERS = ("softcap", "s_aux", "position_bias", "output_attentions")
+_OTHERS = ("position_bias", "output_attentions")
 
 
 # ---- masks ----
@@ -162,6 +162,8 @@ def locus_attention_forward(
     scaling: Optional[float] = None,
     is_causal: Optional[bool] = None,
     head_mask: Optional[Tensor] = None,
+    softcap: Optional[float] = None,
+    s_aux: Optional[Tensor] = None,
     **more,
 ):
     """For AttentionInterface: (out [B,T,H,D], None); weights are not kept."""
@@ -170,11 +172,15 @@ def locus_attention_forward(
         is_causal = queries > 1 and attention_mask is None and getattr(module, "is_causal", True)
     other = any(more.get(name) is not None and more[name] is not False for name in _OTHERS)
     if other or not can_run(query) or not head_mask_fits(head_mask):
+        own = {name: given for name, given in (("softcap", softcap), ("s_aux", s_aux)) if given is not None}
+        more = {**more, **own}
         return _eagerly(module, query, key, value, attention_mask, dropout, scaling, is_causal, head_mask, more)
     call = {"causal": True, "query_offset": 0} if is_causal and attention_mask is None else _seen(attention_mask, queries, keys)
     if "key_mask" in call:
         call = dict(call, key_mask=call["key_mask"].expand(query.shape[0], -1))
-    out = attend(query, key, value, dropout=dropout, scale=scaling, **call)
+    if s_aux is not None:
+        call = dict(call, sink=s_aux)
+    out = attend(query, key, value, dropout=dropout, scale=scaling, softcap=softcap, **call)
     if head_mask is not None:
         out = out * head_mask
     return out.transpose(1, 2).contiguous(), None

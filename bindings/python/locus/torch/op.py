@@ -19,7 +19,6 @@ import torch
 from torch import Tensor
 from torch._functorch.utils import enable_single_level_autograd_function
 from torch.autograd import forward_ad
-from torch.nn import functional
 
 from locus import _native
 
@@ -129,38 +128,13 @@ def _forward(*args):
     return out, lse
 
 
-def _wider(tensor: Tensor, value: float) -> Tensor:
-    return functional.pad(tensor, (0, 1), value=value)
-
-
-def _carry_lse(named: dict, grads: dict, dout, dlse, out):
-    """The gradient of lse as that of one more column of v.
-
-    ds = p (dout.v - dout.out + dlse), so a column of v that is 0, of out that is -1 and of dout that is dlse adds just
-    that to every score's gradient and nothing else.
-    """
-    for name in ("v", "rel_v"):
-        if name in named:
-            named[name] = _wider(named[name], 0.0)
-        if name in grads:
-            grads[name] = dense(named[name], named[name].shape)
-    dout = torch.zeros_like(out) if dout is None else dout
-    return torch.cat([dout, dlse[..., None]], -1), _wider(out, -1.0)
-
-
 def _backward(dout, dlse, out, lse, *args):
     tensors, settings, needs = args[:_COUNT], args[_COUNT:-1], args[-1]
     grads = {name: dense(t, t.shape) for name, t, need in zip(INPUTS, tensors, needs) if need}
-    named = _named(tensors)
-    if dlse is not None:
-        dout, out = _carry_lse(named, grads, dout, dlse, out)
+    dout = torch.zeros_like(out) if dout is None else _rows(dout).detach()
+    dlse = None if dlse is None else _rows(dlse).detach()
     config = _config(settings, tensors[-1])
-    _native.backward(config, named, out.detach(), lse.detach(), _rows(dout).detach(), grads, False)
-    if dlse is not None:
-        width = tensors[INPUTS.index("v")].size(-1)
-        for name in ("v", "rel_v"):
-            if name in grads:
-                grads[name] = grads[name][..., :width].contiguous()
+    _native.backward(config, _named(tensors), out.detach(), lse.detach(), dout, grads, False, dlse)
     return list(grads.values())
 
 
