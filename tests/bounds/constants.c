@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 
 typedef struct list {
-    constant *items;
+    named_constant *items;
     size_t count, room;
 } list;
 
@@ -79,7 +79,7 @@ static void add(list *all, const char *folder, const char *file, const char *nam
         all->items = realloc(all->items, all->room * sizeof *all->items);
         if (all->items == NULL) exit(2);
     }
-    constant *c = &all->items[all->count];
+    named_constant *c = &all->items[all->count];
     memset(c, 0, sizeof *c);
     snprintf(c->folder, sizeof c->folder, "%s", folder);
     snprintf(c->file, sizeof c->file, "%s", file);
@@ -178,7 +178,7 @@ static void read_folder(list *all, const char *root, const char *path, const cha
 
 typedef struct reader {
     const list *all;
-    const constant *of;
+    const named_constant *of;
     const char *at;
     int failed, depth;
 } reader;
@@ -190,7 +190,7 @@ static int64_t look_up(reader *r, const char *name, size_t length)
 {
     for (int own = 1; own >= 0 && r->depth < 8; own--)
         for (size_t i = 0; i < r->all->count; i++) {
-            const constant *c = &r->all->items[i];
+            const named_constant *c = &r->all->items[i];
             if (strlen(c->name) != length || memcmp(c->name, name, length) != 0) continue;
             if (own && strcmp(c->folder, r->of->folder) != 0) continue;
             reader inner = {r->all, c, c->text, 0, r->depth + 1};
@@ -276,7 +276,7 @@ static int64_t sum(reader *r)
 
 static int by_name(const void *a, const void *b)
 {
-    const constant *x = a, *y = b;
+    const named_constant *x = a, *y = b;
     const int folder = strcmp(x->folder, y->folder), name = strcmp(x->name, y->name);
     return folder != 0 ? folder : name != 0 ? name : strcmp(x->file, y->file);
 }
@@ -287,7 +287,7 @@ static void drop_others(list *all)
 {
     size_t kept = 0;
     for (size_t i = 0; i < all->count; i++) {
-        constant *c = &all->items[i];
+        named_constant *c = &all->items[i];
         reader r = {all, c, c->text, 0, 0};
         c->value = sum(&r);
         c->known = !r.failed && *skip_blanks(r.at) == '\0';
@@ -298,7 +298,7 @@ static void drop_others(list *all)
     all->count = kept;
 }
 
-constant *constants_read(const char *root, size_t *count)
+named_constant *constants_read(const char *root, size_t *count)
 {
     list all = {0};
     read_folder(&all, root, "include/locus", "include");
@@ -314,7 +314,7 @@ constant *constants_read(const char *root, size_t *count)
 
 size_t constant_values(const char *path, int64_t *values, size_t room)
 {
-    static constant *all;
+    static named_constant *all;
     static size_t count;
     if (all == NULL) all = constants_read(LOCUS_TEST_SOURCE_DIR, &count);
     size_t found = 0;

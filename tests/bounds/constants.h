@@ -15,17 +15,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct constant {
+typedef struct named_constant {
     char folder[32]; /* under src/, or "include", "cli", "python" */
     char name[64];
     char file[160];
     char text[120]; /* the expression */
     int64_t value;
     int known; /* 1: value is that of the expression */
-} constant;
+} named_constant;
 
 /* All constants under `root`, sorted by folder and name. The caller frees them. NULL: none. */
-constant *constants_read(const char *root, size_t *count);
+named_constant *constants_read(const char *root, size_t *count);
 
 /* The values of "folder/NAME" in this source tree, each once, at most `room`: a name may stand for
  * several in several files. Ends the program when there is none: a bug of the test. */

@@ -51,7 +51,7 @@ static line *find_line(const char *folder, const char *name)
 static size_t strangers(const char *root, int report)
 {
     size_t count = 0, missing = 0;
-    constant *all = constants_read(root, &count);
+    named_constant *all = constants_read(root, &count);
     for (size_t i = 0; i < count; i++) {
         line *l = find_line(all[i].folder, all[i].name);
         if (l != NULL) l->used = 1;
