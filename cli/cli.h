@@ -32,6 +32,7 @@ typedef enum cli_kind {
     CLI_ISA,     /* const char *: a name that locus_isa_name knows            */
     CLI_COMMAND, /* const char *: a name in cli_commands                      */
     CLI_LIST,    /* const char *: words or numbers with commas between        */
+    CLI_TEXT,    /* const char *: any text, also none                         */
     CLI_PAIRS,   /* cli_pairs: NAME=VALUE, may be given more than once        */
     CLI_HELP,    /* print the command's help and stop; stores nothing         */
 } cli_kind;
@@ -53,6 +54,12 @@ typedef struct cli_pairs {
     size_t count;
     const char *text[16]; /* each holds a '=' that is not its first letter */
 } cli_pairs;
+
+/* What further arguments without dashes become. */
+typedef struct cli_words {
+    size_t count;
+    const char *text[256];
+} cli_words;
 
 /* The one argument without dashes that a command may take. */
 typedef struct cli_operand {
@@ -76,6 +83,7 @@ typedef struct cli_command {
     const cli_example *examples;
     const cli_option *options;
     cli_operand operand;
+    cli_operand rest; /* arguments after it, a cli_words; name NULL: it takes none */
     int (*run)(int argc, char **argv); /* arguments after the name; an exit code  */
 } cli_command;
 

@@ -93,6 +93,14 @@ static void roff_examples(const cli_example *examples)
     }
 }
 
+static void roff_operand(const cli_operand *operand)
+{
+    if (operand->name == NULL) return;
+    printf(".TP\n\\fI%s\\fR\n", operand->name);
+    roff(operand->help);
+    putchar('\n');
+}
+
 static void roff_command(const cli_command *command)
 {
     printf(".SS locus %s ", command->name);
@@ -100,11 +108,8 @@ static void roff_command(const cli_command *command)
     putchar('\n');
     roff(command->description);
     printf("\n");
-    if (command->operand.name != NULL) {
-        printf(".TP\n\\fI%s\\fR\n", command->operand.name);
-        roff(command->operand.help);
-        putchar('\n');
-    }
+    roff_operand(&command->operand);
+    roff_operand(&command->rest);
     each_option(command, roff_option);
     printf(".PP\nExamples:\n");
     roff_examples(command->examples);

@@ -69,6 +69,8 @@ void cli_print_help(const cli_command *command)
     printf("%sOptions%s\n", text_bold(), text_plain());
     if (command->operand.name != NULL)
         printf("  %-*s  %s\n", (int)width, command->operand.name, command->operand.help);
+    if (command->rest.name != NULL)
+        printf("  %-*s  %s\n", (int)width, command->rest.name, command->rest.help);
     print_options(command->options, width);
     print_options(cli_common_options, width);
 }

@@ -63,6 +63,12 @@ void json_text(json *j, const char *key, const char *value)
         fputs("null", j->out);
 }
 
+void json_bytes(json *j, const char *key, const char *value, size_t bytes)
+{
+    begin(j, key);
+    text_json_bytes(j->out, value, bytes);
+}
+
 void json_integer(json *j, const char *key, int64_t value)
 {
     begin(j, key);

@@ -28,6 +28,8 @@ void json_inline_array(json *j, const char *key);
 void json_end(json *j); /* the innermost one; the last one also ends the line */
 
 void json_text(json *j, const char *key, const char *value); /* NULL: null */
+/* Text that may hold NUL and ends in one more. */
+void json_bytes(json *j, const char *key, const char *value, size_t bytes);
 void json_integer(json *j, const char *key, int64_t value);
 void json_size(json *j, const char *key, uint64_t value);
 /* JSON has no infinities: those come as the strings "inf", "-inf" and "nan". */

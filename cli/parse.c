@@ -150,6 +150,7 @@ static int store(parser *p, const cli_option *option, const char *text)
     case CLI_INTEGER: return store_integer(p, option, text);
     case CLI_REAL: return store_real(p, option, text);
     case CLI_PAIRS: return store_pair(p, option, text);
+    case CLI_TEXT: memcpy(p->values + option->offset, &text, sizeof text); return 1;
     default:
         snprintf(what, sizeof what, "--%s: the %s", option->name, option->argument);
         return store_text(p, what, option->offset, text);
@@ -193,10 +194,22 @@ static int take_short(parser *p, const char *word)
     return take_option(p, option, word[2] != '\0' ? word + 2 : NULL);
 }
 
+static int take_rest(parser *p, const char *word)
+{
+    cli_words *words = (cli_words *)(void *)(p->values + p->command->rest.offset);
+    const size_t room = sizeof words->text / sizeof *words->text;
+    if (words->count == room)
+        return usage(p, cli_complain(p->command->name, CLI_USAGE, "more than %zu arguments %s",
+                                     room, p->command->rest.name));
+    words->text[words->count++] = word;
+    return 1;
+}
+
 static int take_operand(parser *p, const char *word)
 {
     char quoted[QUOTED];
     const cli_operand *operand = &p->command->operand;
+    if (p->operand_seen && p->command->rest.name != NULL) return take_rest(p, word);
     if (operand->name == NULL || p->operand_seen)
         return usage(p, cli_complain(p->command->name, CLI_USAGE,
                                      "unexpected argument \"%s\"; see \"locus %s --help\"",

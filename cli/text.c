@@ -118,11 +118,14 @@ static void json_code(FILE *out, uint32_t code)
     }
 }
 
-void text_json(FILE *out, const char *text)
+void text_json(FILE *out, const char *text) { text_json_bytes(out, text, strlen(text)); }
+
+void text_json_bytes(FILE *out, const char *text, size_t bytes_in_all)
 {
     size_t length = 0;
+    const unsigned char *end = (const unsigned char *)text + bytes_in_all;
     fputc('"', out);
-    for (const unsigned char *s = (const unsigned char *)text; *s != 0; s += length) {
+    for (const unsigned char *s = (const unsigned char *)text; s < end; s += length) {
         uint32_t code = 0xFFFD;
         const size_t bytes = decode(s, &code);
         length = bytes == 0 ? 1 : bytes;

@@ -25,6 +25,8 @@ char *text_quote(char *buffer, size_t capacity, const char *text);
 
 /* A JSON string with its quotes; broken UTF-8 becomes U+FFFD. */
 void text_json(FILE *out, const char *text);
+/* The same for text that may hold NUL and ends in one more. */
+void text_json_bytes(FILE *out, const char *text, size_t bytes);
 
 /* "34,560" into buffer (at least 27 bytes). Returns `buffer`. */
 char *text_thousands(char *buffer, size_t capacity, uint64_t number);

@@ -118,6 +118,7 @@ install_packages() {
 python_packages="numpy pytest scikit-build-core ninja"
 torch_package=torch==2.13.0
 transformers_package=transformers==4.57.6
+sentencepiece_packages="sentencepiece==0.2.3 protobuf"
 
 pip_install() { # PACKAGE...
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@" >>"$log" 2>&1
@@ -127,7 +128,7 @@ pip_install() { # PACKAGE...
 make_venv() {
     venv=${BUILD:-build}/venv
     stamp=$venv/locus-setup
-    asked="$python_packages $torch_package $transformers_package"
+    asked="$python_packages $torch_package $transformers_package $sentencepiece_packages"
     [ "$(head -n 1 "$stamp" 2>/dev/null)" = "$asked" ] && { tail -n +2 "$stamp" >&2; return 0; }
     has_python_dev || return 0
     mkdir -p "${log%/*}"
@@ -140,7 +141,7 @@ make_venv() {
         return 0
     }
     echo "$asked" >"$stamp.new"
-    for package in "$torch_package" "$torch_package $transformers_package"; do
+    for package in "$torch_package" "$torch_package $transformers_package" "$sentencepiece_packages"; do
         # shellcheck disable=SC2086
         pip_install $package || {
             echo "setup: pip found no ${package##* }; tests that use it are skipped (rm $stamp: try again)" |

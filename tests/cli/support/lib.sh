@@ -31,3 +31,8 @@ absent() {
         [ ! -e "$file" ] || echo "left behind: $file"
     done
 }
+
+# A tokenizer of tests/data, copied here.
+tokenizer() {
+    cp -rL "$GOLDEN/../data/tokenizers/$1" "$1" || exit 1
+}

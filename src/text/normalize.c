@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The steps of a normalizer, and those that are short. */
+#include <string.h>
+
+#include "core/error.h"
+#include "text/tokenizer.h"
+
+/* ---- character by character ---- */
+
+static void strip_accents(const unicode *u, const text_buffer *in, text_buffer *out)
+{
+    for (size_t at = 0, length = 0; at < in->bytes; at += length) {
+        const uint32_t code = utf8_read(in->data + at, &length);
+        if (code < 0x80 || (unicode_class(u, code) & UNICODE_MARK) == 0)
+            locus_text_buffer_add(out, code, text_origin(in, at));
+    }
+}
+
+static void lower(const unicode *u, const text_buffer *in, text_buffer *out, int python)
+{
+    uint32_t codes[2];
+    for (size_t at = 0, length = 0; at < in->bytes; at += length) {
+        const uint32_t code = utf8_read(in->data + at, &length);
+        const size_t origin = text_origin(in, at);
+        size_t count = locus_unicode_lower(code, codes);
+        if (python && code >= 0x80 && (unicode_class(u, code) & UNICODE_PY_NO_LOWER) != 0) {
+            codes[0] = code;
+            count = 1;
+        }
+        for (size_t i = 0; i < count; i++) locus_text_buffer_add(out, codes[i], origin);
+    }
+}
+
+static void py_drop_combining(const unicode *u, const text_buffer *in, text_buffer *out)
+{
+    for (size_t at = 0, length = 0; at < in->bytes; at += length) {
+        const uint32_t code = utf8_read(in->data + at, &length);
+        if (locus_unicode_ccc(u, UNICODE_PY_NFKD, code) == 0)
+            locus_text_buffer_add(out, code, text_origin(in, at));
+    }
+}
+
+/* " ".join(text.split()): each run of white space one space, none at the ends. */
+static void py_join_words(const unicode *u, const text_buffer *in, text_buffer *out)
+{
+    size_t space = SIZE_MAX; /* origin of the run that may become a space */
+    for (size_t at = 0, length = 0; at < in->bytes; at += length) {
+        const uint32_t code = utf8_read(in->data + at, &length);
+        const size_t origin = text_origin(in, at);
+        if ((unicode_class(u, code) & UNICODE_PY_SPACE) != 0) {
+            if (space == SIZE_MAX) space = origin;
+            continue;
+        }
+        if (space != SIZE_MAX && out->bytes > 0) locus_text_buffer_add(out, ' ', space);
+        space = SIZE_MAX;
+        locus_text_buffer_add(out, code, origin);
+    }
+}
+
+/* ---- ends ---- */
+
+static void strip(const unicode *u, const normalizer *step, const text_buffer *in, text_buffer *out)
+{
+    size_t begin = 0, end = in->bytes, length = 0;
+    while (step->left && begin < end &&
+           (unicode_class(u, utf8_read(in->data + begin, &length)) & UNICODE_SPACE) != 0)
+        begin += length;
+    while (step->right && end > begin &&
+           (unicode_class(u, utf8_read_back(in->data, end, &length)) & UNICODE_SPACE) != 0)
+        end -= length;
+    locus_text_buffer_copy(out, in, begin, end);
+}
+
+static void add_text(text_buffer *out, const text_string *text, size_t origin)
+{
+    for (size_t at = 0, length = 0; at < text->bytes; at += length)
+        locus_text_buffer_add(out, utf8_read(text->text + at, &length), origin);
+}
+
+static void prepend(const normalizer *step, const text_buffer *in, text_buffer *out)
+{
+    if (in->bytes == 0) return;
+    add_text(out, &step->content, text_origin(in, 0));
+    locus_text_buffer_copy(out, in, 0, in->bytes);
+}
+
+/* ---- replacing ---- */
+
+/* Bytes of the match at `at`, 0: none. */
+static size_t match(const normalizer *step, const text_buffer *in, size_t at)
+{
+    const size_t left = in->bytes - at;
+    if (step->kind == NORMALIZE_REPLACE) {
+        const size_t bytes = step->pattern.bytes;
+        const int same = bytes <= left && memcmp(in->data + at, step->pattern.text, bytes) == 0;
+        return same ? bytes : 0;
+    }
+    size_t run = 0;
+    while (run < left && in->data[at + run] == ' ') run++;
+    return run >= step->least ? run : 0;
+}
+
+/* What is put in has the origin of the last character that it replaces. */
+static void replace(const normalizer *step, const text_buffer *in, text_buffer *out)
+{
+    const char first = step->kind == NORMALIZE_REPLACE ? step->pattern.text[0] : ' ';
+    size_t done = 0;
+    for (size_t at = 0; at < in->bytes;) {
+        const char *next = memchr(in->data + at, first, in->bytes - at);
+        if (next == NULL) break;
+        at = (size_t)(next - in->data);
+        const size_t bytes = match(step, in, at);
+        if (bytes == 0) {
+            at++;
+            continue;
+        }
+        locus_text_buffer_copy(out, in, done, at);
+        at += bytes;
+        add_text(out, &step->content, text_origin(in, at - 1));
+        done = at;
+    }
+    locus_text_buffer_copy(out, in, done, in->bytes);
+}
+
+/* ---- all ---- */
+
+static locus_status run_step(const locus_tokenizer *t, const normalizer *step,
+                             const text_buffer *in, text_buffer *out, locus_encoding *e,
+                             locus_error *error)
+{
+    const unicode *u = &t->unicode;
+    switch (step->kind) {
+    case NORMALIZE_BERT: return locus_normalize_bert(u, step, in, out, e, error);
+    case NORMALIZE_UNICODE: return locus_normalize_unicode(u, step->form, in, out, e, error);
+    case NORMALIZE_STRIP_ACCENTS: strip_accents(u, in, out); break;
+    case NORMALIZE_LOWER: lower(u, in, out, 0); break;
+    case NORMALIZE_STRIP: strip(u, step, in, out); break;
+    case NORMALIZE_REPLACE:
+    case NORMALIZE_REPLACE_RUN: replace(step, in, out); break;
+    case NORMALIZE_PREPEND: prepend(step, in, out); break;
+    case NORMALIZE_CHARSMAP: locus_normalize_charsmap(u, step->map, in, out); break;
+    case NORMALIZE_SENTENCEPIECE: locus_normalize_sentencepiece(step, in, out); break;
+    case NORMALIZE_PY_SPACE: py_join_words(u, in, out); break;
+    case NORMALIZE_PY_COMBINING: py_drop_combining(u, in, out); break;
+    case NORMALIZE_PY_LOWER: lower(u, in, out, 1); break;
+    }
+    return LOCUS_OK;
+}
+
+locus_status locus_text_normalize(const locus_tokenizer *t, text_buffer *input,
+                                  text_buffer **result, locus_encoding *e, locus_error *error)
+{
+    text_buffer *now = input;
+    for (size_t i = 0; i < t->normalizer_count && now->bytes > 0; i++) {
+        text_buffer *out = now == &e->buffer[0] ? &e->buffer[1] : &e->buffer[0];
+        locus_text_buffer_clear(out, text_origin(now, 0));
+        if (!locus_text_buffer_reserve(out, now->bytes + 16)) return locus_text_no_memory(error);
+        LOCUS_TRY(run_step(t, t->normalizers + i, now, out, e, error));
+        if (out->failed) return locus_text_no_memory(error);
+        now = out;
+    }
+    *result = now;
+    return LOCUS_OK;
+}

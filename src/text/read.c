@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which file of a folder decides. */
+#define _POSIX_C_SOURCE 200809L
+#include <string.h>
+#include <sys/stat.h>
+
+#include "core/error.h"
+#include "text/read.h"
+
+static int ends_with(const char *text, const char *ending)
+{
+    const size_t a = strlen(text), b = strlen(ending);
+    return a >= b && strcmp(text + a - b, ending) == 0;
+}
+
+static locus_status read_folder(read_files *f)
+{
+    LOCUS_TRY(locus_read_json(f, "tokenizer_config.json", 0, &f->tokenizer_config));
+    LOCUS_TRY(locus_read_json(f, "special_tokens_map.json", 0, &f->special_tokens_map));
+    LOCUS_TRY(locus_read_json(f, "config.json", 0, &f->config));
+    LOCUS_TRY(locus_read_json(f, "added_tokens.json", 0, &f->added_tokens));
+    if (locus_read_exists(f, "tokenizer.json"))
+        return locus_read_tokenizer_json(f, "tokenizer.json");
+    return locus_read_by_class(f);
+}
+
+static locus_status read_path(read_files *f, const char *path)
+{
+    struct stat found;
+    if (stat(path, &found) != 0) {
+        char *text = NULL;
+        size_t bytes = 0;
+        return locus_read_whole(f, path, &text, &bytes); /* which says why not */
+    }
+    if (S_ISDIR(found.st_mode)) {
+        f->folder = path;
+        return read_folder(f);
+    }
+    if (ends_with(path, ".json")) return locus_read_tokenizer_json(f, path);
+    f->file = path;
+    return locus_read_by_class(f);
+}
+
+locus_status locus_text_read(locus_tokenizer *t, const char *path, locus_error *error)
+{
+    read_files f = {.t = t, .error = error};
+    const locus_status status = read_path(&f, path);
+    locus_json_tree_free(&f.tokenizer_config);
+    locus_json_tree_free(&f.special_tokens_map);
+    locus_json_tree_free(&f.config);
+    locus_json_tree_free(&f.added_tokens);
+    return status;
+}
