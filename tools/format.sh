@@ -22,13 +22,11 @@ sources() {
 }
 
 if [ "${1-}" = --check ]; then
-    status=0
-    for file in $(sources); do
-        "$formatter" --style=file "$file" | cmp -s - "$file" || {
-            echo "$file: not formatted (make format)"
-            status=1
-        }
-    done
-    exit $status
+    # Many files per process: a process each took most of the time.
+    wrong=$(sources | xargs "$formatter" --style=file --dry-run 2>&1 |
+        sed -n 's/^\([^:]*\):[0-9]*:[0-9]*: warning: .*/\1: not formatted (make format)/p' | LC_ALL=C sort -u)
+    [ -z "$wrong" ] && exit 0
+    echo "$wrong"
+    exit 1
 fi
 sources | xargs "$formatter" --style=file -i
