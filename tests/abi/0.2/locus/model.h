@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_MODEL_H
+#define LOCUS_MODEL_H
+
+/* Trained transformers from a folder in the layout of the Hugging Face hub: config.json and
+ * model.safetensors (or the shards that model.safetensors.index.json lists).
+ *
+ *     locus_model *model;
+ *     locus_model_open(&model, "all-MiniLM-L6-v2", NULL, &error);
+ *     locus_model_pass *pass;                          for texts of these lengths
+ *     locus_model_pass_new(&pass, model, offsets, sequences, &error);
+ *     locus_model_forward(pass, &batch, &results, workspace, locus_model_workspace(pass), &error);
+ *
+ * A batch is ragged: the tokens of its sequences lie one behind the other and nothing is padded. A
+ * sequence gives the same bits alone and in any batch, with any number of threads. */
+
+#include <locus/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct locus_model locus_model;
+
+/* How to open. */
+typedef struct locus_model_config {
+    uint32_t size;    /* sizeof(locus_model_config) as the caller compiled it        */
+    uint32_t threads; /* of every pass; 0: what OpenMP offers                        */
+    const char *isa;  /* ceiling, as in locus_config                                 */
+    const locus_allocator *allocator; /* NULL: malloc                                */
+} locus_model_config;
+
+/* Reads, checks, converts (F16 and BF16 become F32) and packs the weights. `config` may be NULL.
+ * LOCUS_ERR_FORMAT: the folder is refused; `error` names the file, the key or the tensor, what was
+ * found and what was expected. The model is immutable: passes and threads share it. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_open(locus_model **model, const char *folder,
+                                                         const locus_model_config *config,
+                                                         locus_error *error);
+LOCUS_API void locus_model_free(locus_model *model); /* NULL is allowed */
+
+/* How hidden states become one vector per sequence. */
+typedef enum locus_model_pooling {
+    LOCUS_MODEL_POOL_CLS = 0, /* the first token's */
+    LOCUS_MODEL_POOL_MEAN,
+    LOCUS_MODEL_POOL_MAX,
+} locus_model_pooling;
+
+typedef struct locus_model_info {
+    uint32_t size;         /* sizeof(locus_model_info) as the caller compiled it       */
+    uint32_t threads;      /* of every pass                                            */
+    const char *family;    /* model_type of config.json                                */
+    const char *positions; /* "learned", "deberta", ...: how it knows where a token is */
+    const char *scheme;    /* of attention, a name of locus_scheme_at                  */
+    const char *isa;       /* the kernel table in use                                  */
+    int64_t width, layers, heads, head_dim, feed_forward, vocabulary;
+    int64_t types;        /* token types; 0: it has none                               */
+    int64_t most_tokens;  /* of one sequence; 0: no limit                              */
+    int64_t parameters;   /* numbers that were read                                    */
+    uint64_t bytes;       /* of memory that they take, packed                          */
+    uint32_t pooling;     /* locus_model_pooling, of modules.json; mean without it     */
+    uint32_t unit_length; /* 1: modules.json normalises                                */
+} locus_model_info;
+/* Fill *info, whose size is set, up to that size. Texts live as long as the model. */
+LOCUS_API void locus_model_describe(const locus_model *model, locus_model_info *info);
+
+/* What depends on the lengths alone: sequence s has the tokens offsets[s] .. offsets[s + 1] - 1,
+ * offsets[0] = 0. Belongs to the model, which must outlive it; immutable as well. */
+typedef struct locus_model_pass locus_model_pass;
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_pass_new(locus_model_pass **pass,
+                                                             const locus_model *model,
+                                                             const int64_t *offsets,
+                                                             int64_t sequences, locus_error *error);
+LOCUS_API void locus_model_pass_free(locus_model_pass *pass); /* NULL is allowed */
+
+/* Bytes that locus_model_forward needs; a workspace begins at a multiple of 8 bytes. */
+LOCUS_API size_t locus_model_workspace(const locus_model_pass *pass);
+
+typedef struct locus_model_batch {
+    uint32_t size;        /* sizeof(locus_model_batch) as the caller compiled it */
+    uint32_t reserved;    /* 0                                    */
+    const int32_t *ids;   /* [tokens], each below the vocabulary  */
+    const int32_t *types; /* [tokens], or NULL: 0                 */
+} locus_model_batch;
+
+/* Where the results go; NULL: not wanted. */
+typedef struct locus_model_results {
+    uint32_t size;        /* sizeof(locus_model_results) as the caller compiled it */
+    uint32_t reserved;    /* 0 */
+    float *const *hidden; /* [layers + 1] arrays [tokens, width], each may be NULL: after the
+                             embeddings, then after every layer */
+    float *embedding;     /* [sequences, width], pooled and normalised as the model says */
+} locus_model_results;
+
+/* LOCUS_ERR_RANGE: an id or a type is beyond its table. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_forward(const locus_model_pass *pass,
+                                                            const locus_model_batch *batch,
+                                                            const locus_model_results *results,
+                                                            void *workspace, size_t workspace_bytes,
+                                                            locus_error *error);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
