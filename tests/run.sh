@@ -186,8 +186,8 @@ python_flags=
 main_tree=$BUILD
 : >"$logs/skips"
 case $mode in
-quick) limit=110; export LOCUS_TEST_SAMPLE=1 ;;
-normal) limit=900 ;;
+quick) limit=600; export LOCUS_TEST_SAMPLE=1 ;;
+normal) limit=1800 ;;
 full) limit=86400; export LOCUS_TEST_FULL=1 ;;
 esac
 suites "" "$main_tree"
