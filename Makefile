@@ -17,7 +17,7 @@ endif
 export BUILD JOBS
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo test test-quick test-full bench measure gallery format check-format install uninstall clean setup \
+.PHONY: all demo page test test-quick test-full bench measure gallery format check-format install uninstall clean setup \
         setup-tests \
         configure help
 
@@ -38,6 +38,13 @@ setup-tests: ## the same, and a venv under build/ for the tests of the Python pa
 demo: setup ## every scheme, judged and timed; build/demo/index.html explains them
 	@$(MAKE) all
 	@$(BUILD)/locus demo --output $(BUILD)/demo
+
+page: all ## build/page/index.html: the page that computes, where clang for wasm32 is installed
+	@lacks=$$(tools/setup.sh page-missing); [ -z "$$lacks" ] || { echo "page: please install $$lacks" >&2; exit 1; }
+	@$(CMAKE) -S web -B $(BUILD)/wasm -G "Unix Makefiles" -DCMAKE_TOOLCHAIN_FILE=$(CURDIR)/cmake/wasm.cmake \
+	    --log-level=WARNING >/dev/null
+	@$(CMAKE) --build $(BUILD)/wasm -j $(JOBS) >/dev/null
+	@python3 web/build.py $(BUILD)/locus $(BUILD)/wasm/locus.wasm $(BUILD)/page/index.html
 
 test: setup-tests ## everything that must be green; at most 20 minutes on 2 cores
 	@$(MAKE) all

@@ -4,7 +4,7 @@
 # nothing is. Without the right to install it prints the one line to run, and goes on if
 # the build itself can (a C compiler and cmake >= 3.20); tests that lack a tool are skipped
 # and counted. `setup.sh tests` also makes a venv in the build folder, for the tests of the
-# Python package.
+# Python package; `setup.sh page-missing` only says what `make page` lacks.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -39,6 +39,21 @@ has_python_dev() { # headers and venv, for the Python package
 sys.exit(not os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")))' 2>/dev/null
 }
 
+# What `make page` compiles with; other versions of clang do, too.
+page_packages() {
+    for version in 19 18 17 16 15 14; do
+        has clang-$version && has wasm-ld-$version &&
+            [ -e "$(clang-$version -print-resource-dir)/lib/wasi/libclang_rt.builtins-wasm32.a" ] && break
+    done || echo "clang-19 lld-19 libclang-rt-19-dev-wasm32"
+    [ -e /usr/include/wasm32-wasi/wasi/api.h ] || echo wasi-libc
+    python3 -c 'import gzip' 2>/dev/null || echo python3
+}
+if [ "$purpose" = page-missing ]; then
+    # shellcheck disable=SC2046
+    echo $(page_packages)
+    exit 0
+fi
+
 missing() {
     needed= wanted=
     has "${CC:-cc}" && echo '#include <stdio.h>' | "${CC:-cc}" -E - >/dev/null 2>&1 || {
@@ -56,6 +71,8 @@ missing() {
     has_libomp || want libomp-14-dev
     has_format || want clang-format-14
     has_openblas || want libopenblas0
+    wanted="$wanted $(page_packages | tr '\n' ' ')"
+    [ "$purpose" != tests ] || { has node || want nodejs; has tsc || want node-typescript; }
     # opens the demo's page
     [ "$purpose" != tests ] || has chromium || has chromium-browser || has google-chrome || want chromium
 }

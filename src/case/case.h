@@ -7,7 +7,8 @@
  *     metadata.c  the keys: those of every case, and the options of the scheme
  *     run.c       the kernels or the oracle, into memory of the case
  *     compare.c   results against the file's `want.` tensors
- *     save.c      results into a new file */
+ *     save.c      results into a new file
+ *     write.c     a call of the caller's into a new file */
 
 #include <locus/case.h>
 #include <locus/tensorfile.h>

@@ -209,4 +209,5 @@ def main():
         tab.close()
 
 
-main()
+if __name__ == "__main__":
+    main()

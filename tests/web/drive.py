@@ -1,0 +1,318 @@
+# SPDX-License-Identifier: Apache-2.0
+"""drive.py PAGE LOCUS SCRATCH [PICTURES]: use the page as a reader would, with real input events. Prints one
+line per case, its name and, behind a tab, what is wrong; with PICTURES screenshots are left there."""
+import base64
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+import urllib.parse
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "page"))
+import browser
+import look as look_at
+
+KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Tab": 9, "Enter": 13, " ": 32,
+        "Home": 36, "End": 35}
+
+
+class Page:
+    def __init__(self, path, scratch, locus):
+        self.url = "file://" + os.path.abspath(path)
+        self.scratch, self.locus = scratch, locus
+        self.tab = browser.Browser(os.path.join(scratch, "profile"))
+        self.tab.open_tab()
+        self.tab.screen(1280)
+
+    def visit(self, hash_=""):
+        """A new document, whatever the address before it was."""
+        self.tab.visit("about:blank")
+        self.tab.visit(self.url + hash_)
+        for _ in range(600):
+            if self.tab.evaluate("document.documentElement?.dataset.ready || ''"):
+                return self
+            time.sleep(0.05)
+        raise TimeoutError("the page does not become ready")
+
+    def settle(self):
+        """Two frames: what was asked for is on the screen."""
+        self.tab.call("Runtime.evaluate", awaitPromise=True, expression=
+                      "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+    def press(self, key, count=1):
+        for _ in range(count):
+            for kind in ("keyDown", "keyUp"):
+                self.tab.call("Input.dispatchKeyEvent", type=kind, key=key, code=key, windowsVirtualKeyCode=KEYS[key])
+        self.settle()
+
+    def click(self, selector, x=0.5, y=0.5):
+        box = self.tab.evaluate("(e => { e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect(); return"
+                                " [b.x, b.y, b.width, b.height]; })(document.querySelector(%s))" % json.dumps(selector))
+        at = {"x": box[0] + x * box[2], "y": box[1] + y * box[3], "button": "left", "clickCount": 1}
+        for kind in ("mousePressed", "mouseReleased"):
+            self.tab.call("Input.dispatchMouseEvent", type=kind, **at)
+        self.settle()
+
+    def focus(self, selector):
+        self.tab.evaluate("document.querySelector(%s).focus()" % json.dumps(selector))
+
+    def type(self, selector, text):
+        self.tab.evaluate("(e => { e.focus(); e.select(); })(document.querySelector(%s))" % json.dumps(selector))
+        self.tab.call("Input.insertText", text=text)
+        self.settle()
+
+    def choose(self, index, value):
+        """An entry of the index-th menu of Explore, by its own events."""
+        self.tab.evaluate("(e => { e.value = %s; e.dispatchEvent(new Event('change')); })"
+                          "(document.querySelectorAll('#explore select')[%d])" % (json.dumps(value), index))
+        self.settle()
+
+    def text(self, selector):
+        return self.tab.evaluate("document.querySelector(%s)?.textContent" % json.dumps(selector)) or ""
+
+    def complaint(self):
+        return self.text("#explore .complaint")
+
+    def pixels(self, selector):
+        """A fingerprint of one canvas."""
+        data = self.tab.evaluate("document.querySelector(%s).toDataURL()" % json.dumps(selector))
+        return hashlib.sha256(data.encode()).hexdigest()
+
+    def blank(self, selector):
+        """1: nothing is drawn on a canvas."""
+        return self.tab.evaluate("(c => c.getContext('2d').getImageData(0, 0, c.width, c.height).data.every(v => v === 0))"
+                                 "(document.querySelector(%s))" % json.dumps(selector))
+
+    def figures(self):
+        return [self.pixels("#figure-" + name) for name in ("rule", "curve", "bars", "score", "weight")]
+
+
+def schemes_of(page):
+    return page.tab.evaluate("locusPage.locus.schemes.map(s => s.name)")
+
+
+# ---- every control of every scheme ----
+
+def controls(page, scheme):
+    """Each option moves a figure, by keyboard alone; C's complaints count as an answer to an impossible value."""
+    found = []
+    page.visit("#s=" + scheme)
+    found += [name + " draws nothing" for name in ("rule", "curve", "bars", "score", "weight") if page.blank("#figure-" + name)]
+    count = page.tab.evaluate("document.querySelectorAll('#scheme-options input, #scheme-options select').length")
+    for i in range(count):
+        page.visit("#s=" + scheme)
+        before, address = page.figures(), page.tab.evaluate("location.hash")
+        page.tab.evaluate("document.querySelectorAll('#scheme-options input, #scheme-options select')[%d].focus()" % i)
+        name = page.tab.evaluate("document.activeElement.previousSibling.textContent")
+        value = page.tab.evaluate("document.activeElement.value")
+        for key in ("ArrowRight", "ArrowLeft", "ArrowLeft", "Home", "End"):
+            page.press(key)
+            if page.figures() != before or page.complaint():
+                break
+        if page.tab.evaluate("document.activeElement.value") == value and page.figures() == before:
+            found.append("%s does not move" % name)
+        elif page.figures() == before and not page.complaint():
+            found.append("%s moves nothing" % name)
+        elif page.tab.evaluate("location.hash") == address:
+            found.append("%s is not in the address" % name)
+    return found
+
+
+def numbers(page, scheme):
+    """The pair on the screen, its terms and weight, as `locus explain` gives them for the saved case file."""
+    path = os.path.join(page.scratch, scheme + ".safetensors")
+    found = []
+    for causal, head in (("0", 0), ("1", 3)):
+        page.visit("#s=%s&c=%s&h=%d&m=6&n=2" % (scheme, causal, head))
+        data = page.tab.evaluate("btoa(String.fromCharCode(...locusPage.locus.caseFile(0)))")
+        with open(path, "wb") as file:
+            file.write(base64.b64decode(data))
+        answer = subprocess.run([page.locus, "explain", path, "--head", str(head), "--query", "6", "--key", "2", "--json"],
+                                capture_output=True, text=True)
+        if answer.returncode != 0:
+            return [answer.stderr.strip()]
+        want = json.loads(answer.stdout)
+        got = json.loads(page.tab.evaluate("document.getElementById('equation').dataset.terms"))
+        weight = float(page.tab.evaluate("document.getElementById('equation').dataset.weight"))
+        found += compare_pair(want, got, weight)
+    return found
+
+
+def compare_pair(want, got, weight):
+    pair = want["pairs"][0]
+    terms = pair["terms"]
+    if len(terms) != len(got):
+        return ["%d terms, expected %d" % (len(got), len(terms))]
+    worst = max(abs(a - b) for a, b in zip(terms + [pair["weight"]], got + [weight]))
+    return [] if worst <= 1e-6 else ["%g away from locus explain" % worst]
+
+
+# ---- the rest ----
+
+def keyboard_tour(page):
+    """Type, choose words, move the pair, switch a term, without a mouse."""
+    page.visit()
+    page.type("#explore input[type=text]", "one fish two fish red fish")
+    found = [] if page.text(".words") == "onefishtwofishredfish" else ["words: " + page.text(".words")]
+    page.focus(".words button[aria-checked=true]")
+    page.press("ArrowLeft")
+    if page.tab.evaluate("document.activeElement.getAttribute('aria-checked')") != "true":
+        found.append("the focus does not follow the query word")
+    page.focus("#figure-weight")
+    before = page.text("#equation")
+    page.press("ArrowUp")
+    page.press("ArrowRight")
+    if page.text("#equation") == before:
+        found.append("arrows on the map do not move the pair")
+    page.focus(".terms input")
+    bars = page.pixels("#figure-bars")
+    page.press(" ")
+    if page.pixels("#figure-bars") == bars:
+        found.append("switching a term off leaves the bars as they were")
+    return found
+
+
+def pointer(page):
+    page.visit()
+    before = page.tab.evaluate("location.hash")
+    page.click("#figure-weight", 0.4, 0.6)
+    return [] if page.tab.evaluate("location.hash") != before else ["a click on the map chooses no pair"]
+
+
+def shared_address(page):
+    """The address of a view gives the same pixels in a new document; Back gives the view before."""
+    page.visit("#s=deberta&c=1&m=5&n=2")
+    before, first = page.figures(), page.tab.evaluate("location.hash")
+    page.choose(0, "kerple")
+    after, address = page.figures(), page.tab.evaluate("location.hash")
+    found = [] if after != before else ["another scheme, the same picture"]
+    try:
+        page.tab.evaluate("history.back()")
+        for _ in range(100):
+            page.settle()
+            if page.figures() == before:
+                break
+            time.sleep(0.05)
+        else:
+            found.append("Back does not bring the view before (%s, %s)" % (first, page.tab.evaluate("location.hash")))
+    except RuntimeError:  # another document
+        found.append("Back leaves the page")
+    page.visit(address)
+    return found + ([] if page.figures() == after else ["a shared address gives another picture"])
+
+
+def hostile(page):
+    found = []
+    page.visit()
+    for name, text in (("100,000 letters", "a " * 50000), ("controls", "a\x00b\x1b[31m c\u2028d"), ("right to left", "שלום עולם مرحبا"),
+                       ("markup", "<script>alert(1)</script> <img src=x onerror=alert(1)>"), ("nothing", "   ")):
+        page.type("#explore input[type=text]", text)
+        if page.tab.evaluate("document.querySelectorAll('#explore script, #explore img').length") != 0:
+            found.append(name + " became markup")
+        if name == "nothing" and "sentence" not in page.complaint():
+            found.append("an empty sentence is not refused")
+    page.type("#explore input[type=text]", "still alive")
+    if "alive" not in page.text(".words") or page.complaint():
+        found.append("the page does not recover: " + page.complaint())
+    for key in ("s", "t", "x", "h", "m", "n", "c", "wl", "wr", "k", "z", "off", "o", "p", "unknown"):
+        page.visit("#%s=%s" % (key, urllib.parse.quote("%00<svg/onload=alert(1)>;:NaN,999999999999")))
+        if page.tab.evaluate("document.documentElement.dataset.ready") == "failed" or not page.text("#equation"):
+            found.append("field %s breaks the page" % key)
+        elif key != "x" and not page.complaint():
+            found.append("field %s is wrong and nobody says so" % key)
+    return found
+
+
+def lessons(page):
+    """Every lesson has a live figure that answers to its controls and a question that can be solved."""
+    page.visit()
+    found = []
+    names = page.tab.evaluate("[...document.querySelectorAll('.live')].map(e => e.id)")
+    if len(names) != 13:
+        found.append("%d live figures, expected 13" % len(names))
+    for name in names:
+        page.tab.evaluate("document.getElementById('%s').scrollIntoView()" % name)
+        for _ in range(40):
+            page.settle()
+            if page.text("#%s .says" % name):
+                break
+        before = page.text("#%s .says" % name)
+        if page.blank("#%s canvas" % name):
+            found.append(name + " draws nothing")
+        page.tab.evaluate("document.querySelector('#%s canvas').focus()" % name)
+        page.press("ArrowUp")
+        page.press("ArrowLeft")
+        if page.text("#%s .says" % name) in ("", before):
+            found.append(name + " does not follow the arrows")
+    page.click("#live-why button")
+    if page.tab.evaluate("document.querySelector('#live-why .answer').hidden"):
+        found.append("the first question cannot be answered")
+    return found
+
+
+def speed(page, words):
+    """Milliseconds from an input to its painted figure; printed, judged by nobody here."""
+    page.visit("#x=" + "+".join("w%d" % i for i in range(words)))
+    page.tab.evaluate("locusPage.explore.took.length = 0")
+    page.focus("#figure-weight")
+    for i in range(30):
+        page.press("ArrowRight" if i % 8 < 4 else "ArrowLeft")
+    took = sorted(page.tab.evaluate("locusPage.explore.took"))
+    print("# %d tokens: input to figure %.1f ms median, %.1f ms worst" % (words, took[len(took) // 2], took[-1]), flush=True)
+
+
+def without_library(page):
+    """Where WebAssembly is forbidden, text and pictures remain and the page says so."""
+    with open(page.url[7:], encoding="utf-8") as file:
+        text = file.read().replace("'wasm-unsafe-eval' ", "", 1)
+    path = os.path.join(page.scratch, "forbidden.html")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    url, page.url = page.url, "file://" + path
+    page.visit()
+    page.url = url
+    still = page.tab.evaluate("document.querySelectorAll('main figure svg').length")
+    says = page.text("#explore-place")
+    return ([] if still >= 13 else ["%d pictures" % still]) + ([] if "did not start" in says else ["says nothing: " + says[:60]])
+
+
+def main():
+    path, locus, scratch = sys.argv[1:4]
+    pictures = sys.argv[4] if len(sys.argv) > 4 else None
+    wanted = os.environ.get("LOCUS_WEB_CASES", "").split()  # beginnings of names; none: all
+
+    def report(name, case, *arguments):
+        if not wanted or any(name.startswith(w) for w in wanted):
+            print("%s\t%s" % (name, "; ".join(case(page, *arguments)[:6])), flush=True)
+
+    def width(page, pixels):
+        page.tab.screen(pixels)
+        page.visit("#t=alibi")
+        found = look_at.overflow(page.tab, pixels)
+        page.tab.screen(1280)
+        return found
+
+    page = Page(path, scratch, locus)
+    try:
+        names = schemes_of(page.visit())
+        for scheme in names[::4] if os.environ.get("LOCUS_TEST_SAMPLE") else names:
+            report("controls/" + scheme, controls, scheme)
+            report("numbers/" + scheme, numbers, scheme)
+        for case in (keyboard_tour, pointer, shared_address, hostile, lessons):
+            report(case.__name__, case)
+        report("console", lambda page: look_at.console(page.visit().tab))
+        report("network", lambda page: look_at.requests(page.visit().tab, page.url))
+        for pixels in (2560, 1280, 400, 360):
+            report("width-%d" % pixels, width, pixels)
+        report("themes", lambda page: look_at.themes(page.visit().tab, pictures))
+        if not wanted:
+            report("no_library", without_library)
+            for words in (32, 64):
+                speed(page, words)
+    finally:
+        page.tab.close()
+
+
+main()

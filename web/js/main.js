@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+// The page comes alive: unpack the library, then build what the text has left room for.
+
+import { Locus, unpack } from "./module.js";
+import { Explore } from "./explore.js";
+import { startLessons } from "./lessons.js";
+
+async function start() {
+    const place = /** @type {HTMLElement} */ (document.getElementById("explore-place"));
+    try {
+        const packed = document.getElementById("library")?.textContent ?? "";
+        const locus = await Locus.start(await unpack(packed));
+        place.replaceChildren();
+        const explore = new Explore(locus, place);
+        startLessons(locus, explore);
+        document.documentElement.dataset.ready = locus.version();
+        /** @type {any} */ (window).locusPage = { locus, explore };
+    } catch (problem) {
+        place.textContent = "The library did not start in this browser (" + problem +
+            "); the text and the pictures below do without it.";
+        document.documentElement.dataset.ready = "failed";
+    }
+}
+
+start();
