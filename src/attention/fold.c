@@ -42,11 +42,11 @@ static void fold_pairs(const head_context *head, const locus_band *band, const f
     const int64_t high = min_i64(to, z_00 + band->columns);
     const int64_t at = plan->call.most + vector_start(z_low - plan->call.most);
     const locus_fold_tile fold = {.y = strip->data,
-                                  .y_row = strip->row_stride,
+                                  .y_stride = strip->row_stride,
                                   .first = (int32_t)strip->first,
                                   .index = plan->index + at,
                                   .x = T + band->first * head->geometry->stride,
-                                  .x_row = head->geometry->stride,
+                                  .x_stride = head->geometry->stride,
                                   .rows = band->rows,
                                   .width = band->columns,
                                   .start = z_00 - at,

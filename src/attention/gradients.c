@@ -101,23 +101,23 @@ static void multiply_values(locus_backward_worker *w, const locus_gradient_rows 
     const int64_t at = segment->first * stride + segment->column;
     float shifted[MAX_TILE_ROWS];
     product->c = w->grad + at;
-    product->c_row = stride;
+    product->c_stride = stride;
     product->a = rows->dout + segment->first * Dv;
-    product->a_row = Dv;
+    product->a_stride = Dv;
     product->panels = w->keys.value_panels + locus_panel_at(w->tile.key + segment->column, Dv);
     product->rows = segment->rows;
     product->inner = Dv;
     product->columns = segment->columns;
     product->weight = plan->call.dropout == 0.0 ? w->scores.score + at : NULL;
-    product->delta = rows->row_dot + segment->first;
+    product->row_dot = rows->row_dot + segment->first;
     if (product->weight != NULL && product->shift != NULL) {
         /* what is one for all of a row needs no addition of its own where row_dot is subtracted */
         for (int64_t i = 0; i < segment->rows; i++)
-            shifted[i] = product->delta[i] - product->shift[i];
-        product->delta = shifted;
+            shifted[i] = product->row_dot[i] - product->shift[i];
+        product->row_dot = shifted;
         product->shift = NULL;
     }
-    locus_prefetch_take(&w->prefetch, product->ahead);
+    locus_prefetch_take(&w->prefetch, product->prefetch);
     plan->kernels->product(product);
 }
 
@@ -163,8 +163,8 @@ void locus_gradient_tile(locus_backward_worker *w, const locus_gradient_rows *ro
     s->lse = rows->lse;
     s->factor = rows->factor;
     if (!locus_packed.scores(s, tile))
-        plan->kernels->softmax_again(s->score, stride, tile->rows, tile->columns,
-                                     locus_tile_seen(tile), rows->lse, rows->factor);
+        plan->kernels->softmax_from_lse(s->score, stride, tile->rows, tile->columns,
+                                        locus_tile_seen(tile), rows->lse, rows->factor);
     weight_gradients(w, rows);
     if (plan->call.dropout == 0.0) return;
     locus_tile_drop(&w->head, tile, s->score, w->dropped, w->grad);

@@ -105,7 +105,7 @@ static void multiply_content(locus_scores *s, const locus_tile *tile, const locu
                     .rows = segment->rows,
                     .columns = segment->columns,
                     .plus = product->plus,
-                    .plus_stride = product->plus_row};
+                    .plus_stride = product->plus_stride};
     if (plan->turn_key == NULL)
         multiply(s, &d);
     else if (turns_in_passing(plan, d.rows))
@@ -216,12 +216,12 @@ static void score_with_tables(locus_scores *s, const locus_tile *tile, const flo
 static void score_without_tables(locus_scores *s, const locus_tile *tile, const float *content)
 {
     const locus_plan *plan = s->head->plan;
-    locus_product_tile product = {.plus = tile_bias(s, tile), .plus_row = -1};
+    locus_product_tile product = {.plus = tile_bias(s, tile), .plus_stride = -1};
     if (locus_present(&s->head->in->pos_q)) {
         multiply_positions(s, tile, product.plus);
         if (plan->has_reset) locus_reset_positions(s, tile);
         product.plus = s->pos_scores;
-        product.plus_row = s->head->geometry->stride;
+        product.plus_stride = s->head->geometry->stride;
     }
     const locus_band whole = locus_whole_tile(plan, tile);
     multiply_content(s, tile, &whole, content, &product);
@@ -281,8 +281,8 @@ static void fetch_entries(const head_context *head, int64_t position, int64_t ke
     const int64_t low = entry_at(plan, z_00 - 1) + 1, high = entry_at(plan, z_00 + count - 1);
     int64_t stride;
     const float *entries = locus_table_entries(plan, table, head->h, &stride);
-    locus_prefetch_push(prefetch, (locus_ahead){entries + low * stride, stride, plan->call.D,
-                                                high + 1 - low});
+    locus_prefetch_push(prefetch, (locus_prefetch_rows){entries + low * stride, stride,
+                                                        plan->call.D, high + 1 - low});
 }
 
 static void fetch_pos_k(const head_context *head, int64_t key, int64_t count,
@@ -290,9 +290,9 @@ static void fetch_pos_k(const head_context *head, int64_t key, int64_t count,
 {
     const locus_tensor *pos_k = &head->in->pos_k;
     if (locus_present(pos_k))
-        locus_prefetch_push(prefetch, (locus_ahead){locus_f32(pos_k, head->h, key, 0),
-                                                    pos_k->stride[1], head->plan->call.D,
-                                                    min_i64(count, pos_k->shape[1] - key)});
+        locus_prefetch_push(prefetch, (locus_prefetch_rows){locus_f32(pos_k, head->h, key, 0),
+                                                            pos_k->stride[1], head->plan->call.D,
+                                                            min_i64(count, pos_k->shape[1] - key)});
 }
 
 /* Rows of the products of a tile. */

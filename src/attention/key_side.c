@@ -71,9 +71,9 @@ locus_strip locus_key_strip_products(const head_context *head, const locus_tile 
         int32_t from[MAX_ENTRIES], to[MAX_ENTRIES];
         find_keys(&whole, e, count, from, to);
         const locus_product_tile product = {.c = strip.data + e * strip.row_stride,
-                                            .c_row = strip.row_stride,
+                                            .c_stride = strip.row_stride,
                                             .a = table + (strip.first + e) * stride,
-                                            .a_row = stride,
+                                            .a_stride = stride,
                                             .panels = keys->panels + locus_panel_at(tile->key, D),
                                             .rows = count,
                                             .inner = D,
@@ -93,30 +93,30 @@ void locus_key_strip_add(const head_context *head, const locus_band *segment,
                                       (int32_t)strip->first, segment->origin,
                                       locus_row_scale(head)};
     if (locus_has_one_entry(segment)) { /* product->shift stays */
-        kernels->scale(room, table.data + (segment->low - strip->first) * table.row, table.factor,
-                       segment->columns);
+        kernels->scale(room, table.data + (segment->low - strip->first) * table.row_stride,
+                       table.factor, segment->columns);
         product->plus = room;
-        product->plus_row = 0;
+        product->plus_stride = 0;
         return;
     }
     const int64_t stride = head->geometry->stride;
-    kernels->read_columns(room, stride, &table, product->plus, product->plus_row, segment->rows,
+    kernels->read_columns(room, stride, &table, product->plus, product->plus_stride, segment->rows,
                           segment->columns);
     product->plus = room;
-    product->plus_row = stride;
+    product->plus_stride = stride;
 }
 
 /* ---- gradients ---- */
 
-static void fold_one_by_one(const locus_tile *tile, const float *T, int64_t t_row,
+static void fold_one_by_one(const locus_tile *tile, const float *T, int64_t t_stride,
                             const locus_column_table *table, int64_t entries)
 {
     for (int64_t e = 0; e < entries; e++)
-        memset(table->data + e * table->row, 0, (size_t)tile->columns * sizeof *table->data);
+        memset(table->data + e * table->row_stride, 0, (size_t)tile->columns * sizeof *table->data);
     for (int64_t i = 0; i < tile->rows; i++)
         for (int64_t j = 0; j < tile->columns; j++)
-            table->data[(table->index[j - i] - table->first) * table->row + j] +=
-                T[i * t_row + j] * table->factor;
+            table->data[(table->index[j - i] - table->first) * table->row_stride + j] +=
+                T[i * t_stride + j] * table->factor;
 }
 
 /* strip[entry(i, j)][j] = scale times the sum of T[i][j], where key j uses it, and 0 in the

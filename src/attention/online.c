@@ -53,12 +53,12 @@ static void write_lse(const head_context *head, const locus_results *results, in
 }
 
 /* Take `count` of the rows, or what is left. */
-static locus_ahead share_of(locus_ahead *rows, int64_t count)
+static locus_prefetch_rows share_of(locus_prefetch_rows *rows, int64_t count)
 {
-    locus_ahead share = *rows;
+    locus_prefetch_rows share = *rows;
     share.count = min_i64(count, rows->count);
     rows->count -= share.count;
-    rows->rows += share.count * rows->row;
+    rows->rows += share.count * rows->row_stride;
     return share;
 }
 
@@ -70,18 +70,19 @@ static void write_values(locus_online *online, const locus_tile *tile, const loc
     const locus_tensor *out = &online->results->out;
     const locus_softmax_rows *s = &online->softmax;
     const int64_t Dv = head->plan->call.Dv, stride = head->geometry->stride;
-    locus_ahead ahead[2];
+    locus_prefetch_rows ahead[2];
     locus_prefetch_take(online->scores.prefetch, ahead);
     kernels->softmax_end(s->lse, s->factor, s->max, s->sum, tile->rows);
     const int64_t parts = tile->whole ? 1 : ceil_div(tile->rows, LOCUS_REGISTER_ROWS);
     const int64_t each[2] = {ceil_div(ahead[0].count, parts), ceil_div(ahead[1].count, parts)};
     for (int64_t i = 0; i < tile->rows;) {
         const locus_row_run run = locus_rows_alike(tile, i);
-        const locus_ahead some[2] = {share_of(&ahead[0], each[0]), share_of(&ahead[1], each[1])};
-        kernels->gemm_times(locus_query_row(head, out, tile->query + i), out->stride[2],
-                            online->scores.score + i * stride + run.from, stride,
-                            values->clean + run.from * values->clean_stride, values->clean_stride,
-                            run.rows, run.to - run.from, Dv, s->factor + i, some);
+        const locus_prefetch_rows some[2] = {share_of(&ahead[0], each[0]),
+                                             share_of(&ahead[1], each[1])};
+        kernels->gemm_factor(locus_query_row(head, out, tile->query + i), out->stride[2],
+                             online->scores.score + i * stride + run.from, stride,
+                             values->clean + run.from * values->clean_stride, values->clean_stride,
+                             run.rows, run.to - run.from, Dv, s->factor + i, some);
         i += run.rows;
     }
     for (int64_t i = 0; i < tile->rows; i++)

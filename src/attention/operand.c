@@ -34,7 +34,7 @@ void locus_turn_rows(const locus_plan *plan, locus_sums to, const float *rows, i
 {
     const int interleaved = plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED;
     plan->kernels->turn(to.data, to.row_stride, rows, row_stride, turn, plan->call.pairs,
-                        interleaved, direction, count, plan->call.D, (locus_ahead){0});
+                        interleaved, direction, count, plan->call.D, (locus_prefetch_rows){0});
 }
 
 void locus_copy_rows(float *to, const float *rows, int64_t row_stride, int64_t count, int64_t width)

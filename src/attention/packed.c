@@ -61,9 +61,9 @@ void locus_packed_strip(const head_context *head, const locus_band *band,
     for (int64_t count; (count = locus_strip_missing(plan, strip, band->high)) > 0;) {
         const locus_product_tile product = {.c = strip->data + last * strip->row_stride +
                                                  (strip->end - strip->first),
-                                            .c_row = -strip->row_stride,
+                                            .c_stride = -strip->row_stride,
                                             .a = p->rows + (band->first + last) * p->row_stride,
-                                            .a_row = -p->row_stride,
+                                            .a_stride = -p->row_stride,
                                             .panels = panels_at(head, p, strip->end, count),
                                             .rows = band->rows,
                                             .inner = p->width,
@@ -87,9 +87,9 @@ static void multiply_content(const locus_scores *s, const locus_tile *tile,
     const int64_t D = plan->call.D, stride = s->head->geometry->stride;
     const locus_seen wanted = locus_tile_wanted(tile, segment->first);
     product->c = s->score + segment->first * stride + segment->column;
-    product->c_row = stride;
+    product->c_stride = stride;
     product->a = content + segment->first * s->queries->row_stride;
-    product->a_row = s->queries->row_stride;
+    product->a_stride = s->queries->row_stride;
     product->panels = s->keys->panels + locus_panel_at(tile->key + segment->column, D);
     product->rows = segment->rows;
     product->inner = D;
@@ -97,13 +97,13 @@ static void multiply_content(const locus_scores *s, const locus_tile *tile,
     product->from = wanted.from;
     product->to = wanted.to;
     product->before = segment->column;
-    locus_prefetch_take(s->prefetch, product->ahead);
+    locus_prefetch_take(s->prefetch, product->prefetch);
     if (locus_tile_is_plain(s->head, tile) && s->max_lanes != NULL) {
-        product->greatest = s->max_lanes + segment->first * LOCUS_LANES;
-        product->greatest_so_far = segment->column > 0;
+        product->max_lanes = s->max_lanes + segment->first * LOCUS_LANES;
+        product->max_so_far = segment->column > 0;
     }
     if (locus_tile_is_plain(s->head, tile) && s->lse != NULL) {
-        product->top = s->lse + segment->first;
+        product->lse = s->lse + segment->first;
         product->factor = s->factor + segment->first;
     }
     plan->kernels->product(product);
@@ -145,16 +145,16 @@ static void multiply_positions(const locus_scores *s, const locus_tile *tile)
     const int64_t D = plan->call.D;
     const locus_seen wanted = locus_tile_wanted(tile, 0);
     const locus_product_tile product = {.c = s->pos_scores,
-                                        .c_row = s->head->geometry->stride,
+                                        .c_stride = s->head->geometry->stride,
                                         .a = s->queries->pos_q_rows,
-                                        .a_row = D,
+                                        .a_stride = D,
                                         .panels =
                                             s->tables->pos_k_panels + locus_panel_at(tile->key, D),
                                         .rows = tile->rows,
                                         .inner = D,
                                         .columns = tile->columns,
                                         .plus = locus_tile_bias(plan, s->bias, tile),
-                                        .plus_row = -1,
+                                        .plus_stride = -1,
                                         .from = wanted.from,
                                         .to = wanted.to};
     plan->kernels->product(&product);
@@ -166,21 +166,21 @@ static void score_without_tables(locus_scores *s, const locus_tile *tile, const 
 {
     const locus_plan *plan = s->head->plan;
     const int64_t D = plan->call.D;
-    locus_product_tile product = {.plus = locus_tile_bias(plan, s->bias, tile), .plus_row = -1};
+    locus_product_tile product = {.plus = locus_tile_bias(plan, s->bias, tile), .plus_stride = -1};
     const int positions = locus_present(&s->head->in->pos_q);
     if (positions && plan->has_reset) {
         multiply_positions(s, tile);
         locus_reset_positions(s, tile);
         product.plus = s->pos_scores;
-        product.plus_row = s->head->geometry->stride;
+        product.plus_stride = s->head->geometry->stride;
     } else if (positions) {
         product.also_a = s->queries->pos_q_rows;
-        product.also_a_row = D;
+        product.also_a_stride = D;
         product.also_panels = s->tables->pos_k_panels + locus_panel_at(tile->key, D);
         if (product.plus == NULL) { /* which a second product needs */
             memset(s->zeros, 0, (size_t)tile->columns * sizeof *s->zeros);
             product.plus = s->zeros;
-            product.plus_row = 0;
+            product.plus_stride = 0;
         }
     }
     const locus_band whole = locus_whole_tile(plan, tile);
@@ -219,8 +219,8 @@ static void packed_add_values(const locus_scores *s, const locus_tile *tile,
         const float *weights = s->score + i * stride + run.from;
         const float *seen = values->clean + run.from * values->clean_stride;
         if (rescale != NULL)
-            kernels->gemm_carry(out + i * Dv, Dv, weights, stride, seen, values->clean_stride,
-                                run.rows, run.to - run.from, Dv, rescale + i);
+            kernels->gemm_rescale(out + i * Dv, Dv, weights, stride, seen, values->clean_stride,
+                                  run.rows, run.to - run.from, Dv, rescale + i);
         else
             kernels->gemm(out + i * Dv, Dv, weights, stride, 1, seen, values->clean_stride,
                           run.rows, run.to - run.from, Dv, 0);

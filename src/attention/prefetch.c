@@ -6,7 +6,7 @@
 #include "core/compiler.h"
 #include "core/tensor.h"
 
-void locus_prefetch_push(locus_prefetch *prefetch, locus_ahead rows)
+void locus_prefetch_push(locus_prefetch *prefetch, locus_prefetch_rows rows)
 {
     const int room = (int)(sizeof prefetch->queue / sizeof *prefetch->queue);
     if (prefetch->end == room && prefetch->first > 0) {
@@ -24,8 +24,8 @@ void locus_prefetch_add(locus_prefetch *prefetch, const locus_tensor *t, int64_t
     if (!locus_present(t) || from >= to) return;
     const uint32_t rows = t->rank - 2;
     const float *first = rows == 2 ? locus_f32(t, b, h, from) : locus_f32(t, h, from, 0);
-    locus_prefetch_push(prefetch,
-                        (locus_ahead){first, t->stride[rows], t->shape[rows + 1], to - from});
+    locus_prefetch_push(prefetch, (locus_prefetch_rows){first, t->stride[rows], t->shape[rows + 1],
+                                                        to - from});
 }
 
 void locus_prefetch_table(locus_prefetch *prefetch, const locus_plan *plan,
@@ -36,8 +36,8 @@ void locus_prefetch_table(locus_prefetch *prefetch, const locus_plan *plan,
     const int64_t first = from * plan->row_count / all, end = to * plan->row_count / all;
     int64_t stride;
     const float *entries = locus_table_entries(plan, table, h, &stride);
-    locus_prefetch_push(prefetch, (locus_ahead){entries + first * stride, stride, table->shape[2],
-                                                end - first});
+    locus_prefetch_push(prefetch, (locus_prefetch_rows){entries + first * stride, stride,
+                                                        table->shape[2], end - first});
 }
 
 /* A product takes two shares. Rows of one tensor end with a share of their own, which may be short:
@@ -50,22 +50,22 @@ void locus_prefetch_spread(locus_prefetch *prefetch, int64_t products)
     prefetch->share = whole > 0 ? (rows + whole - 1) / whole : rows;
 }
 
-static locus_ahead take_rows(locus_prefetch *prefetch, int64_t count)
+static locus_prefetch_rows take_rows(locus_prefetch *prefetch, int64_t count)
 {
-    if (prefetch->first == prefetch->end) return (locus_ahead){0};
-    locus_ahead *next = &prefetch->queue[prefetch->first];
-    locus_ahead some = *next;
+    if (prefetch->first == prefetch->end) return (locus_prefetch_rows){0};
+    locus_prefetch_rows *next = &prefetch->queue[prefetch->first];
+    locus_prefetch_rows some = *next;
     if (some.count <= count) {
         prefetch->first++;
         return some;
     }
     some.count = count;
-    next->rows += count * next->row;
+    next->rows += count * next->row_stride;
     next->count -= count;
     return some;
 }
 
-void locus_prefetch_take(locus_prefetch *prefetch, locus_ahead shares[2])
+void locus_prefetch_take(locus_prefetch *prefetch, locus_prefetch_rows shares[2])
 {
     for (int i = 0; i < 2; i++) shares[i] = take_rows(prefetch, prefetch->share);
 }
@@ -80,18 +80,18 @@ void locus_prefetch_pace(locus_prefetch *prefetch, int64_t work)
 }
 
 /* Rows of one tensor may end before all that is due is taken: the rest goes with the next work. */
-locus_ahead locus_prefetch_due(locus_prefetch *prefetch, int64_t count)
+locus_prefetch_rows locus_prefetch_due(locus_prefetch *prefetch, int64_t count)
 {
-    if (prefetch->first == prefetch->end) return (locus_ahead){0};
+    if (prefetch->first == prefetch->end) return (locus_prefetch_rows){0};
     prefetch->due += count * prefetch->rows;
-    const locus_ahead some = take_rows(prefetch, prefetch->due / prefetch->work);
+    const locus_prefetch_rows some = take_rows(prefetch, prefetch->due / prefetch->work);
     prefetch->due -= some.count * prefetch->work;
     return some;
 }
 
 void locus_prefetch_now(locus_prefetch *prefetch, int64_t count)
 {
-    locus_ahead some = locus_prefetch_due(prefetch, count);
-    for (; some.count > 0; some.count--, some.rows += some.row)
+    locus_prefetch_rows some = locus_prefetch_due(prefetch, count);
+    for (; some.count > 0; some.count--, some.rows += some.row_stride)
         for (int64_t c = 0; c < some.width; c += LOCUS_LANES) LOCUS_PREFETCH_FAR(some.rows + c);
 }

@@ -10,7 +10,7 @@
 #include "attention/plan.h"
 
 typedef struct locus_prefetch {
-    locus_ahead queue[64];
+    locus_prefetch_rows queue[64];
     int first, end;
     int64_t share; /* rows that go with half a product */
     /* fetched rows per row of work, and what is due of them, times `work` */
@@ -34,16 +34,16 @@ void locus_prefetch_table(locus_prefetch *prefetch, const locus_plan *plan,
                           int64_t all);
 
 /* Any rows. */
-void locus_prefetch_push(locus_prefetch *prefetch, locus_ahead rows);
+void locus_prefetch_push(locus_prefetch *prefetch, locus_prefetch_rows rows);
 
 /* Spread what was added over so many products; and take what goes with one, empty at the end. */
 void locus_prefetch_spread(locus_prefetch *prefetch, int64_t products);
-void locus_prefetch_take(locus_prefetch *prefetch, locus_ahead shares[2]);
+void locus_prefetch_take(locus_prefetch *prefetch, locus_prefetch_rows shares[2]);
 
 /* Or spread it over `work` rows of work; and take what goes with `count` of them, or fewer, or
  * fetch it now. */
 void locus_prefetch_pace(locus_prefetch *prefetch, int64_t work);
-locus_ahead locus_prefetch_due(locus_prefetch *prefetch, int64_t count);
+locus_prefetch_rows locus_prefetch_due(locus_prefetch *prefetch, int64_t count);
 void locus_prefetch_now(locus_prefetch *prefetch, int64_t count);
 
 #endif

@@ -29,8 +29,8 @@ const float *locus_content_rows(const locus_scores *s, const locus_tile *tile)
     const int64_t D = plan->call.D;
     if (!locus_rows_have_gain(plan, q, tile->key)) return q->content;
     for (int64_t i = 0; i < tile->rows; i++)
-        plan->kernels->fade(s->with_gain + i * D, q->content + i * q->row_stride,
-                            locus_row_gain(plan, q, i, tile->key), D, 0);
+        plan->kernels->mul_gain(s->with_gain + i * D, q->content + i * q->row_stride,
+                                locus_row_gain(plan, q, i, tile->key), D, 0);
     return s->with_gain;
 }
 

@@ -179,8 +179,9 @@ static void spread_to_content(const locus_backward_worker *w, const locus_gradie
     }
     add_to_rows(&w->head, &w->tile, w->grad, w->gain_product, keys, D, 1);
     for (int64_t i = 0; i < w->tile.rows; i++)
-        plan->kernels->fade(rows->dcontent + i * D, w->gain_product + i * D,
-                            locus_row_gain(plan, &rows->queries, i, w->tile.key), D, !rows->fresh);
+        plan->kernels->mul_gain(rows->dcontent + i * D, w->gain_product + i * D,
+                                locus_row_gain(plan, &rows->queries, i, w->tile.key), D,
+                                !rows->fresh);
 }
 
 static void spread_content(const locus_backward_worker *w, const locus_gradient_rows *rows,

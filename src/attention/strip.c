@@ -76,12 +76,12 @@ void locus_strip_add(const locus_plan *plan, const locus_band *segment, const lo
     }
     if (locus_is_consecutive(plan, segment)) {
         product->plus = strip->data + (segment->origin[0] - strip->first);
-        product->plus_row = strip->row_stride - 1;
+        product->plus_stride = strip->row_stride - 1;
         return;
     }
     expand(plan, segment, strip, room);
     product->plus = room + segment->rows - 1;
-    product->plus_row = EXPANDED_STRIDE - 1;
+    product->plus_stride = EXPANDED_STRIDE - 1;
 }
 
 void locus_strips_scale(const head_context *head, const locus_strip *strips, int64_t i,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables that belong to the columns of a tile. Along a row of the tile the entry changes with the
- * column: a row meets a diagonal of the table. Rows go by one after the other, and each brings
+ * column: a row uses a diagonal of the table. Rows go by one after the other, and each brings
  * the diagonal that ends in it, in as many steps as a lane number has bits (here lanes 0 to 3):
  *
  *     row r      0 . . .     bit 1: lanes 1 and 3 of the row after      0 1 . .
@@ -31,9 +31,9 @@ LOCUS_INLINE vf next_diagonal(diagonal *d, vf row, const int phase)
 typedef struct column_reader {
     float *to;         /* the row that comes next */
     const float *plus; /* in the same row         */
-    int64_t to_row, plus_row;
+    int64_t to_stride, plus_stride;
     const float *entries; /* entry 0 */
-    int64_t entry_row;
+    int64_t entry_stride;
     const int32_t *index; /* the entry that comes next, and not one behind `most` */
     const int32_t *most;
     vf factor;
@@ -43,15 +43,15 @@ LOCUS_INLINE vf next_entry(column_reader *r, int64_t tail)
 {
     const int64_t entry = *(tail == 0 || r->index < r->most ? r->index : r->most);
     r->index++;
-    return v_load(r->entries + entry * r->entry_row);
+    return v_load(r->entries + entry * r->entry_stride);
 }
 
 LOCUS_INLINE void write_row(column_reader *r, vf entries, int64_t tail, const int adds)
 {
     const vf old = adds ? load_some(r->plus, tail) : v_set1(0.0f);
     store_some(r->to, v_add(old, v_mul(entries, r->factor)), tail);
-    r->to -= r->to_row;
-    if (adds) r->plus -= r->plus_row;
+    r->to -= r->to_stride;
+    if (adds) r->plus -= r->plus_stride;
 }
 
 /* Rows from the last to the first, so that entries ascend. */
@@ -92,12 +92,12 @@ static LOCUS_READ_COLUMNS(read_columns)
 {
     if (rows <= 0) return;
     for (int64_t j = 0; j < columns; j += VL) {
-        const column_reader r = {.to = T + (rows - 1) * t_row + j,
-                                 .to_row = t_row,
-                                 .plus = plus != NULL ? plus + (rows - 1) * plus_row + j : NULL,
-                                 .plus_row = plus_row,
-                                 .entries = table->data + j - table->first * table->row,
-                                 .entry_row = table->row,
+        const column_reader r = {.to = T + (rows - 1) * t_stride + j,
+                                 .to_stride = t_stride,
+                                 .plus = plus != NULL ? plus + (rows - 1) * plus_stride + j : NULL,
+                                 .plus_stride = plus_stride,
+                                 .entries = table->data + j - table->first * table->row_stride,
+                                 .entry_stride = table->row_stride,
                                  .index = table->index + j - (rows - 1),
                                  .most = table->index + columns - 1,
                                  .factor = v_set1(table->factor)};
@@ -119,7 +119,8 @@ typedef struct column_sum {
 LOCUS_INLINE void write_sum(const column_sum *s)
 {
     const locus_column_table *t = s->table;
-    v_store(t->data + (s->entry - t->first) * t->row + s->column, v_mul(s->sum, v_set1(t->factor)));
+    v_store(t->data + (s->entry - t->first) * t->row_stride + s->column,
+            v_mul(s->sum, v_set1(t->factor)));
 }
 
 LOCUS_INLINE void add_to_entry(column_sum *s, int32_t entry, vf weights)
@@ -146,14 +147,14 @@ LOCUS_INLINE void clear_margin(const column_sum *s, int direction)
 
 /* The diagonals of T that begin in rows from .. to - 1, rounded up to vectors; rows outside T
  * are 0. */
-LOCUS_INLINE void fold_diagonals(const float *T, int64_t t_row, int64_t rows, int64_t from,
+LOCUS_INLINE void fold_diagonals(const float *T, int64_t t_stride, int64_t rows, int64_t from,
                                  int64_t to, column_sum *s)
 {
     const int32_t *index = s->table->index + s->column;
     diagonal d = {0}; /* the first diagonals begin before the first row: nobody uses them */
     s->entry = index[-from];
     clear_margin(s, 1);
-#define ROW(i) ((i) >= 0 && (i) < rows ? v_load(T + (i)*t_row + s->column) : v_set1(0.0f))
+#define ROW(i) ((i) >= 0 && (i) < rows ? v_load(T + (i)*t_stride + s->column) : v_set1(0.0f))
     LOCUS_UNROLL
     for (int k = 0; k < VL - 1; k++) next_diagonal(&d, ROW(from + k), k);
     for (int64_t i = from; i < to; i += VL) {
@@ -172,6 +173,6 @@ static LOCUS_FOLD_COLUMNS(fold_columns)
     for (int64_t j = 0; j < columns; j += VL) {
         const int64_t in_block = j % LOCUS_LANES;
         column_sum sum = {table, j, v_set1(0.0f), 0};
-        fold_diagonals(T, t_row, rows, in_block - (LOCUS_LANES - 1), in_block + rows, &sum);
+        fold_diagonals(T, t_stride, rows, in_block - (LOCUS_LANES - 1), in_block + rows, &sum);
     }
 }

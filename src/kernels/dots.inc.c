@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Products with rows as they lie, which come from memory. How many of them are on their way at
- * once is decided by how many the processor sees ahead of the one it waits for: so rows are
+/* Products with rows in place, which come from memory. How many of them are on their way at
+ * once is decided by how many the processor sees prefetch of the one it waits for: so rows are
  * read one after another, by few instructions, and the widths that heads have are known to the
  * compiler (`vectors` of a row; 0: any width). */
 
@@ -17,46 +17,46 @@ LOCUS_INLINE vf row_products(const float *a, const float *b, int64_t width, cons
     return sum;
 }
 
-enum { FETCH_ROWS = 4 }; /* with so many rows of a product, a share of what is ahead */
+enum { FETCH_ROWS = 4 }; /* with so many rows of a product, a share of what is prefetch */
 
 /* The sums of `count` right rows, VL at most, against one left row. The lanes of all are added up
  * together; each sum runs in the same order, wherever its row stands. */
 LOCUS_INLINE vf dot_block(const float *a, const float *right, int64_t row_stride, int64_t inner,
-                          int64_t count, const int vectors, fetch *ahead)
+                          int64_t count, const int vectors, fetch *prefetch)
 {
     vf sum[VL];
     LOCUS_UNROLL
     for (int k = 0; k < VL; k++) {
-        if (k % FETCH_ROWS == 0) fetch_some(ahead);
+        if (k % FETCH_ROWS == 0) fetch_some(prefetch);
         sum[k] = k < count ? row_products(a, right + k * row_stride, inner, vectors) : v_set1(0.0f);
     }
     return v_sums(sum);
 }
 
-LOCUS_INLINE void dots_of(float *C, int64_t c_row, const float *A, int64_t a_row,
+LOCUS_INLINE void dots_of(float *C, int64_t c_stride, const float *A, int64_t a_stride,
                           const float *right, int64_t row_stride, int64_t rows, int64_t inner,
-                          int64_t columns, const float *plus, int64_t plus_row, fetch *ahead,
+                          int64_t columns, const float *plus, int64_t plus_stride, fetch *prefetch,
                           const int vectors)
 {
     for (int64_t c = 0; c < columns; c += VL) {
         const int64_t tail = columns - c < VL ? columns - c : 0;
         const float *from = right + c * row_stride;
         for (int64_t i = 0; i < rows; i++) {
-            const float *left = A + i * a_row;
-            vf score = tail == 0 ? dot_block(left, from, row_stride, inner, VL, vectors, ahead)
-                                 : dot_block(left, from, row_stride, inner, tail, 0, ahead);
-            if (plus != NULL) score = v_add(score, load_some(plus + i * plus_row + c, tail));
-            store_some(C + i * c_row + c, score, tail);
+            const float *left = A + i * a_stride;
+            vf score = tail == 0 ? dot_block(left, from, row_stride, inner, VL, vectors, prefetch)
+                                 : dot_block(left, from, row_stride, inner, tail, 0, prefetch);
+            if (plus != NULL) score = v_add(score, load_some(plus + i * plus_stride + c, tail));
+            store_some(C + i * c_stride + c, score, tail);
         }
     }
 }
 
 static LOCUS_DOTS(dots)
 {
-    fetch f = fetch_begin(ahead, (columns + VL - 1) / VL * rows * (VL / FETCH_ROWS));
+    fetch f = fetch_begin(prefetch, (columns + VL - 1) / VL * rows * (VL / FETCH_ROWS));
 #define DOTS_OF(vectors)                                                                           \
-    dots_of(C, c_row, A, a_row, right, row_stride, rows, inner, columns, plus, plus_row, &f,       \
-            vectors)
+    dots_of(C, c_stride, A, a_stride, right, row_stride, rows, inner, columns, plus, plus_stride,  \
+            &f, vectors)
     if (inner == 4 * VL)
         DOTS_OF(4);
     else if (inner == 8 * VL)
@@ -105,7 +105,7 @@ LOCUS_INLINE vf turned_neighbours(const float *a, const float *b, const float *t
 
 /* As dot_block. */
 LOCUS_INLINE vf turn_block(const float *a, const float *right, int64_t row_stride,
-                           const float *turn, int64_t pairs, int64_t count, fetch *ahead,
+                           const float *turn, int64_t pairs, int64_t count, fetch *prefetch,
                            const int interleaved)
 {
     const vf sign = alternating(1.0f);
@@ -113,7 +113,7 @@ LOCUS_INLINE vf turn_block(const float *a, const float *right, int64_t row_strid
     LOCUS_UNROLL
     for (int k = 0; k < VL; k++) {
         const float *row = right + k * row_stride, *by = turn + k * 2 * pairs;
-        if (k % FETCH_ROWS == 0) fetch_some(ahead);
+        if (k % FETCH_ROWS == 0) fetch_some(prefetch);
         sum[k] = k >= count    ? v_set1(0.0f)
                  : interleaved ? turned_neighbours(a, row, by, pairs, sign)
                                : turned_halves(a, row, by, pairs);
@@ -123,13 +123,14 @@ LOCUS_INLINE vf turn_block(const float *a, const float *right, int64_t row_strid
 
 LOCUS_INLINE void turn_dots_of(float *C, const float *a, const float *right, int64_t row_stride,
                                const float *turn, int64_t pairs, int64_t columns, const float *plus,
-                               fetch *ahead, const int interleaved)
+                               fetch *prefetch, const int interleaved)
 {
     for (int64_t c = 0; c < columns; c += VL) {
         const int64_t tail = columns - c < VL ? columns - c : 0;
         const float *from = right + c * row_stride, *by = turn + c * 2 * pairs;
-        vf score = tail == 0 ? turn_block(a, from, row_stride, by, pairs, VL, ahead, interleaved)
-                             : turn_block(a, from, row_stride, by, pairs, tail, ahead, interleaved);
+        vf score = tail == 0
+                       ? turn_block(a, from, row_stride, by, pairs, VL, prefetch, interleaved)
+                       : turn_block(a, from, row_stride, by, pairs, tail, prefetch, interleaved);
         if (plus != NULL) score = v_add(score, load_some(plus + c, tail));
         store_some(C + c, score, tail);
     }
@@ -137,7 +138,7 @@ LOCUS_INLINE void turn_dots_of(float *C, const float *a, const float *right, int
 
 static LOCUS_TURN_DOTS(turn_dots)
 {
-    fetch f = fetch_begin(ahead, (columns + FETCH_ROWS - 1) / FETCH_ROWS);
+    fetch f = fetch_begin(prefetch, (columns + FETCH_ROWS - 1) / FETCH_ROWS);
 #define TURN_DOTS(pairs, interleaved)                                                              \
     turn_dots_of(C, a, right, row_stride, turn, pairs, columns, plus, &f, interleaved)
     if (interleaved && pairs == 2 * VL)
@@ -152,17 +153,17 @@ static LOCUS_TURN_DOTS(turn_dots)
 }
 
 /* sum[v] += sum_j a[j] B[j]. */
-LOCUS_INLINE void mix_vectors(float *C, const float *a, const float *B, int64_t b_row,
-                              int64_t inner, fetch *ahead, int64_t tail, const int vectors)
+LOCUS_INLINE void mix_vectors(float *C, const float *a, const float *B, int64_t b_stride,
+                              int64_t inner, fetch *prefetch, int64_t tail, const int vectors)
 {
     vf sum[GEMM_VECTORS];
     int64_t j = 0;
     for (int v = 0; v < vectors; v++) sum[v] = load_some(C + v * VL, tail);
 #define MIX_ROW(row)                                                                               \
     for (int v = 0; v < vectors; v++)                                                              \
-    sum[v] = v_fma(v_set1(a[row]), load_some(B + (row)*b_row + v * VL, tail), sum[v])
+    sum[v] = v_fma(v_set1(a[row]), load_some(B + (row)*b_stride + v * VL, tail), sum[v])
     for (; j + FETCH_ROWS <= inner; j += FETCH_ROWS) {
-        fetch_some(ahead);
+        fetch_some(prefetch);
         LOCUS_UNROLL
         for (int r = 0; r < FETCH_ROWS; r++) MIX_ROW(j + r);
     }
@@ -171,13 +172,13 @@ LOCUS_INLINE void mix_vectors(float *C, const float *a, const float *B, int64_t 
     for (int v = 0; v < vectors; v++) store_some(C + v * VL, sum[v], tail);
 }
 
-LOCUS_INLINE void mix_row(float *C, const float *a, const float *B, int64_t b_row, int64_t inner,
-                          int64_t columns, fetch *ahead)
+LOCUS_INLINE void mix_row(float *C, const float *a, const float *B, int64_t b_stride, int64_t inner,
+                          int64_t columns, fetch *prefetch)
 {
     fetch nothing = {0};
     int64_t c = 0;
 #define MIX(tail, vectors)                                                                         \
-    mix_vectors(C + c, a, B + c, b_row, inner, c == 0 ? ahead : &nothing, tail, vectors)
+    mix_vectors(C + c, a, B + c, b_stride, inner, c == 0 ? prefetch : &nothing, tail, vectors)
     for (; c + GEMM_VECTORS * VL <= columns; c += GEMM_VECTORS * VL) MIX(0, GEMM_VECTORS);
     for (; c + VL <= columns; c += VL) MIX(0, 1);
     if (c < columns) MIX(columns - c, 1);
@@ -188,30 +189,30 @@ static LOCUS_MIX(mix)
 {
     enum { BLOCK = 16 };
     const int64_t step = rows == 1 ? FETCH_ROWS : BLOCK;
-    fetch f = fetch_begin(ahead, (inner + step - 1) / step);
+    fetch f = fetch_begin(prefetch, (inner + step - 1) / step);
     if (rows == 1) {
-        mix_row(C, A, B, b_row, inner, columns, &f);
+        mix_row(C, A, B, b_stride, inner, columns, &f);
         return;
     }
     for (int64_t j = 0; j < inner; j += BLOCK) {
         fetch_some(&f);
-        gemm(C, c_row, A + j, a_row, 1, B + j * b_row, b_row, rows,
+        gemm(C, c_stride, A + j, a_stride, 1, B + j * b_stride, b_stride, rows,
              inner - j < BLOCK ? inner - j : BLOCK, columns, 1);
     }
 }
 
 /* y[c] += factor X_c . table_(index[c]) for `count` pairs of rows, VL at most. */
-LOCUS_INLINE void pair_block(float *y, const float *X, int64_t x_row, const float *table,
-                             int64_t table_row, const int32_t *index, int64_t width, float factor,
-                             int64_t count, const int vectors)
+LOCUS_INLINE void pair_block(float *y, const float *X, int64_t x_stride, const float *table,
+                             int64_t table_stride, const int32_t *index, int64_t width,
+                             float factor, int64_t count, const int vectors)
 {
     const int64_t tail = count < VL ? count : 0;
     vf sum[VL];
     LOCUS_UNROLL
     for (int k = 0; k < VL; k++)
-        sum[k] = k < count
-                     ? row_products(X + k * x_row, table + index[k] * table_row, width, vectors)
-                     : v_set1(0.0f);
+        sum[k] = k < count ? row_products(X + k * x_stride, table + index[k] * table_stride, width,
+                                          vectors)
+                           : v_set1(0.0f);
     store_some(y, v_fma(v_sums(sum), v_set1(factor), load_some(y, tail)), tail);
 }
 
@@ -219,8 +220,8 @@ static LOCUS_PAIR_DOTS(pair_dots)
 {
     int64_t c = 0;
 #define PAIRS(count, vectors)                                                                      \
-    pair_block(y + c, X + c * x_row, x_row, table, table_row, index + c, width, factor, count,     \
-               vectors)
+    pair_block(y + c, X + c * x_stride, x_stride, table, table_stride, index + c, width, factor,   \
+               count, vectors)
     for (; width == 4 * VL && c + VL <= count; c += VL) PAIRS(VL, 4);
     for (; c + VL <= count; c += VL) PAIRS(VL, 0);
     if (c < count) PAIRS(count - c, 0);

@@ -36,16 +36,16 @@ static inline vf v_log(vf x)
 }
 
 /* A row that has seen nothing but -inf subtracts 0, so that -inf - (-inf) never arises. */
-static inline float reference(float top) { return top == -INFINITY ? 0.0f : top; }
+static inline float reference(float max) { return max == -INFINITY ? 0.0f : max; }
 
-/* e^(s - top) factor; exactly 0 where s is -inf. */
-LOCUS_INLINE vf weight_again(vf s, vf minus_top, vf factor)
+/* e^(s - max) factor; exactly 0 where s is -inf. */
+LOCUS_INLINE vf weight_from_lse(vf s, vf minus_top, vf factor)
 {
     const vf weight = v_mul(v_exp(v_add(s, minus_top)), factor);
     return v_unless_equal(s, v_set1(-INFINITY), weight);
 }
 
-/* dS = P (dP - delta); 0 where P is 0. */
+/* dS = P (dP - row_dot); 0 where P is 0. */
 LOCUS_INLINE vf score_grad(vf weight, vf grad, vf minus_delta)
 {
     const vf ds = v_mul(weight, v_add(grad, minus_delta));

@@ -42,98 +42,102 @@ static inline int64_t locus_panel_at(int64_t first, int64_t width) { return firs
               float factor)
 typedef LOCUS_PACK((*locus_pack_fn));
 
-/* Rows that will be needed soon, `row` floats apart. */
-typedef struct locus_ahead {
+/* Rows that will be needed soon: a kernel fetches them into the second cache while it computes.
+ * Only speed depends on it. */
+typedef struct locus_prefetch_rows {
     const float *rows;
-    int64_t row, width, count;
-} locus_ahead;
+    int64_t row_stride, width, count;
+} locus_prefetch_rows;
 
-/* s = sum_j A[i][j] row_c[j] + (plus[i][c] + shift[i]) for i < rows, j < inner, c < columns, where row_c
- * are the rows packed in `panels`. At most one of greatest, top and weight is not NULL:
+/* s = sum_j A[i][j] row_c[j] + (plus[i][c] + shift[i]) for i < rows, j < inner, c < columns, where
+ * row_c are the rows packed in `panels`. At most one of max_lanes, lse and weight is not NULL:
  *     none       C = s
- *     greatest   C = s, and `greatest` receives LOCUS_LANES numbers per row, the greatest of
- *                which is the greatest of C[i] (NaN aside)
- *     top        C = e^(s - top[i]) factor[i], as softmax_again
- *     weight     C = weight[i][c] (s - delta[i]), as softmax_grad; rows c_row apart
- * Meanwhile the rows `ahead` are brought near, some with every register tile. */
+ *     max_lanes  C = s, and max_lanes receives LOCUS_LANES numbers per row, the maximum of which is
+ *                that of C[i] (NaN aside)
+ *     lse        C = e^(s - lse[i]) factor[i], as softmax_from_lse
+ *     weight     C = weight[i][c] (s - row_dot[i]), as softmax_grad; rows c_stride apart
+ * The rows `prefetch` are fetched meanwhile, some with every register tile. */
 typedef struct locus_product_tile {
     float *c;
-    int64_t c_row;
-    const float *a; /* A[i][j] at a[i * a_row + j] */
-    int64_t a_row;
+    int64_t c_stride;
+    const float *a; /* A[i][j] at a[i * a_stride + j] */
+    int64_t a_stride;
     const float *panels;
     int64_t rows, inner, columns;
     /* A second A and second rows, of the same extents, whose products are summed behind the first
-     * ones; only beside `plus`, not beside shift and weight. NULL: none. */
+     * ones; only with `plus`, not with shift or weight. NULL: none. */
     const float *also_a, *also_panels;
-    int64_t also_a_row;
-    const float *plus; /* at plus[i * plus_row + c], plus_row of any sign; NULL: nothing */
-    int64_t plus_row;
-    const float *shift; /* not beside weight; NULL: nothing */
-    float *greatest;
-    int greatest_so_far; /* 1: `greatest` holds what the columns before these gave */
-    const float *top, *factor;
-    const float *weight, *delta;
+    int64_t also_a_stride;
+    const float *plus; /* at plus[i * plus_stride + c], plus_stride of any sign; NULL: nothing */
+    int64_t plus_stride;
+    const float *shift; /* not with weight; NULL: nothing */
+    float *max_lanes;
+    int max_so_far; /* 1: `max_lanes` holds what the columns before these gave */
+    const float *lse, *factor;
+    const float *weight, *row_dot;
     /* Of row i the columns from[i] - before .. to[i] - before - 1 alone are wanted, from and to
      * ascending with i; the others hold anything. NULL: all. For sums that nothing more is done
      * with. */
     const int32_t *from, *to;
     int64_t before;
-    locus_ahead ahead[2];
+    locus_prefetch_rows prefetch[2];
 } locus_product_tile;
 #define LOCUS_PRODUCT(name) void name(const locus_product_tile *t)
 typedef LOCUS_PRODUCT((*locus_product_fn));
 
-/* C = s for few rows, with the right rows as they lie, row_stride apart. The sums run in
- * lanes: their bits are not those of `product`. `ahead` is brought near meanwhile. */
+/* C = s for few rows, with the right rows in place, row_stride apart. The sums run in lanes: their
+ * bits are not those of `product`. */
 #define LOCUS_DOTS(name)                                                                           \
-    void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *right,          \
+    void name(float *C, int64_t c_stride, const float *A, int64_t a_stride, const float *right,    \
               int64_t row_stride, int64_t rows, int64_t inner, int64_t columns, const float *plus, \
-              int64_t plus_row, locus_ahead ahead)
+              int64_t plus_stride, locus_prefetch_rows prefetch)
 typedef LOCUS_DOTS((*locus_dots_fn));
 
-/* C[c] = a . (row c turned) + plus[c], with the bits of `turn` and `dots` and without their way
- * through memory. All columns belong to pairs, which are a multiple of LOCUS_LANES. */
+/* C[c] = a . (row c turned) + plus[c], with the bits of `turn` and `dots` but without storing
+ * the turned row. All columns belong to pairs, which are a multiple of LOCUS_LANES. */
 #define LOCUS_TURN_DOTS(name)                                                                      \
     void name(float *C, const float *a, const float *right, int64_t row_stride, const float *turn, \
               int64_t pairs, int interleaved, int64_t columns, const float *plus,                  \
-              locus_ahead ahead)
+              locus_prefetch_rows prefetch)
 typedef LOCUS_TURN_DOTS((*locus_turn_dots_fn));
 
-/* C[i][c] += sum_j A[i][j] B[j][c] for few rows, with the bits of gemm; `ahead` meanwhile. */
+/* C[i][c] += sum_j A[i][j] B[j][c] for few rows, with the bits of gemm. */
 #define LOCUS_MIX(name)                                                                            \
-    void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *B,              \
-              int64_t b_row, int64_t rows, int64_t inner, int64_t columns, locus_ahead ahead)
+    void name(float *C, int64_t c_stride, const float *A, int64_t a_stride, const float *B,        \
+              int64_t b_stride, int64_t rows, int64_t inner, int64_t columns,                      \
+              locus_prefetch_rows prefetch)
 typedef LOCUS_MIX((*locus_mix_fn));
 
-/* y[c] += factor X_c . table_(index[c]) for c < count: rows x_row and table_row apart, signed. */
+/* y[c] += factor X_c . table_(index[c]) for c < count: rows x_stride and table_stride apart, signed. */
 #define LOCUS_PAIR_DOTS(name)                                                                      \
-    void name(float *y, const float *X, int64_t x_row, const float *table, int64_t table_row,      \
-              const int32_t *index, int64_t count, int64_t width, float factor)
+    void name(float *y, const float *X, int64_t x_stride, const float *table,                      \
+              int64_t table_stride, const int32_t *index, int64_t count, int64_t width,            \
+              float factor)
 typedef LOCUS_PAIR_DOTS((*locus_pair_dots_fn));
 
 /* C[i][c] = (accumulate ? C[i][c] : 0) + sum_j A[i][j] B[j][c]
  * for i < rows, j < inner, c < columns, j ascending. A is read at
- * A[i * a_row + j * a_column]: both a matrix and its transpose will do. B and C are
+ * A[i * a_stride + j * a_column]: both a matrix and its transpose will do. B and C are
  * row-major with unit column stride. C overlaps nothing. */
 #define LOCUS_GEMM(name)                                                                           \
-    void name(float *C, int64_t c_row, const float *A, int64_t a_row, int64_t a_column,            \
-              const float *B, int64_t b_row, int64_t rows, int64_t inner, int64_t columns,         \
+    void name(float *C, int64_t c_stride, const float *A, int64_t a_stride, int64_t a_column,      \
+              const float *B, int64_t b_stride, int64_t rows, int64_t inner, int64_t columns,      \
               int accumulate)
 typedef LOCUS_GEMM((*locus_gemm_fn));
 
-/* C[i][c] = carry[i] C[i][c] + sum_j A[i][j] B[j][c], as gemm after a multiplication. */
-#define LOCUS_GEMM_CARRY(name)                                                                     \
-    void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *B,              \
-              int64_t b_row, int64_t rows, int64_t inner, int64_t columns, const float *carry)
-typedef LOCUS_GEMM_CARRY((*locus_gemm_carry_fn));
+/* C[i][c] = rescale[i] C[i][c] + sum_j A[i][j] B[j][c], as gemm after a multiplication. */
+#define LOCUS_GEMM_RESCALE(name)                                                                   \
+    void name(float *C, int64_t c_stride, const float *A, int64_t a_stride, const float *B,        \
+              int64_t b_stride, int64_t rows, int64_t inner, int64_t columns,                      \
+              const float *rescale)
+typedef LOCUS_GEMM_RESCALE((*locus_gemm_rescale_fn));
 
-/* C[i][c] = factor[i] sum_j A[i][j] B[j][c], each sum as gemm makes it. `ahead` meanwhile. */
-#define LOCUS_GEMM_TIMES(name)                                                                     \
-    void name(float *C, int64_t c_row, const float *A, int64_t a_row, const float *B,              \
-              int64_t b_row, int64_t rows, int64_t inner, int64_t columns, const float *factor,    \
-              const locus_ahead ahead[2])
-typedef LOCUS_GEMM_TIMES((*locus_gemm_times_fn));
+/* C[i][c] = factor[i] sum_j A[i][j] B[j][c], each sum as gemm makes it. */
+#define LOCUS_GEMM_FACTOR(name)                                                                    \
+    void name(float *C, int64_t c_stride, const float *A, int64_t a_stride, const float *B,        \
+              int64_t b_stride, int64_t rows, int64_t inner, int64_t columns, const float *factor, \
+              const locus_prefetch_rows prefetch[2])
+typedef LOCUS_GEMM_FACTOR((*locus_gemm_factor_fn));
 
 /* bad[r] = 1 where row r holds a NaN or an infinity, else 0. Returns 1 if any is. */
 #define LOCUS_BAD_ROWS(name)                                                                       \
@@ -148,41 +152,41 @@ typedef struct locus_seen {
 /* One step of the streaming softmax on rows x columns scores. Those that are not
  * seen may hold anything and count as -inf.
  * Invariant over the keys seen so far:
- *     top[i] = max s,  sum[i] = sum e^(s - top[i]),  out[i] = sum e^(s - top[i]) v.
- * On return S holds e^(s - top), part[i] the sum of its row, and carry[i] = e^(old top - new top), by which the caller
- * multiplies out[i] before it adds this tile. -inf scores give exactly 0; a row of
- * nothing but -inf keeps top = -inf, sum = 0, carry = 1. NaN and +inf make the row NaN.
- * top, sum, carry and part have room for LOCUS_LANES more rows. `greatest` is what product found,
- * or NULL. */
+ *     max[i] = max s,  sum[i] = sum e^(s - max[i]),  out[i] = sum e^(s - max[i]) v.
+ * On return S holds e^(s - max), tile_sum[i] the sum of its row, and rescale[i] =
+ * e^(old max - new max), by which the caller multiplies out[i] before it adds this tile. -inf scores
+ * give exactly 0; a row of nothing but -inf keeps max = -inf, sum = 0, rescale = 1. NaN and +inf
+ * make the row NaN. max, sum, rescale and tile_sum have room for LOCUS_LANES more rows. max_lanes is
+ * what product found, or NULL. */
 #define LOCUS_SOFTMAX_STEP(name)                                                                   \
     void name(float *S, int64_t stride, int64_t rows, int64_t columns, locus_seen seen,            \
-              const float *greatest, float *top, float *sum, float *carry, float *part)
+              const float *max_lanes, float *max, float *sum, float *rescale, float *tile_sum)
 typedef LOCUS_SOFTMAX_STEP((*locus_softmax_step_fn));
 
-/* What is left of the streaming softmax: lse[i] = top[i] + ln sum[i], factor[i] = 1 / sum[i]; of
- * a row that saw nothing, sum 0 and top -inf, they are -inf and 0. A sum is 0, NaN, or at least
+/* What is left of the streaming softmax: lse[i] = max[i] + ln sum[i], factor[i] = 1 / sum[i]; of
+ * a row that saw nothing, sum 0 and max -inf, they are -inf and 0. A sum is 0, NaN, or at least
  * about 1 and finite. */
 #define LOCUS_SOFTMAX_END(name)                                                                    \
-    void name(float *lse, float *factor, const float *top, const float *sum, int64_t rows)
+    void name(float *lse, float *factor, const float *max, const float *sum, int64_t rows)
 typedef LOCUS_SOFTMAX_END((*locus_softmax_end_fn));
 
 /* y[i] = sum_c X[i][c] Y[i][c] for i < rows, c < width, each sum in the order in which
  * `product` would make it. */
 #define LOCUS_ROW_DOTS(name)                                                                       \
-    void name(float *y, const float *X, int64_t x_row, const float *Y, int64_t y_row,              \
+    void name(float *y, const float *X, int64_t x_stride, const float *Y, int64_t y_stride,        \
               int64_t rows, int64_t width)
 typedef LOCUS_ROW_DOTS((*locus_row_dots_fn));
 
-/* S[i][j] = e^(S[i][j] - top[i]) factor[i]; exactly 0 where S[i][j] is -inf or not seen. */
-#define LOCUS_SOFTMAX_AGAIN(name)                                                                  \
+/* S[i][j] = e^(S[i][j] - lse[i]) factor[i]; exactly 0 where S[i][j] is -inf or not seen. */
+#define LOCUS_SOFTMAX_FROM_LSE(name)                                                               \
     void name(float *S, int64_t stride, int64_t rows, int64_t columns, locus_seen seen,            \
-              const float *top, const float *factor)
-typedef LOCUS_SOFTMAX_AGAIN((*locus_softmax_again_fn));
+              const float *lse, const float *factor)
+typedef LOCUS_SOFTMAX_FROM_LSE((*locus_softmax_from_lse_fn));
 
-/* dS[i][j] = P[i][j] (dP[i][j] - delta[i]), written over dP; 0 where P is 0. */
+/* dS[i][j] = P[i][j] (dP[i][j] - row_dot[i]), written over dP; 0 where P is 0. */
 #define LOCUS_SOFTMAX_GRAD(name)                                                                   \
     void name(float *dP, const float *P, int64_t stride, int64_t rows, int64_t columns,            \
-              const float *delta)
+              const float *row_dot)
 typedef LOCUS_SOFTMAX_GRAD((*locus_softmax_grad_fn));
 
 /* S[i] = cap tanh(S[i] / cap); slope[i] = 1 - tanh^2, unless slope is NULL. */
@@ -209,34 +213,34 @@ typedef LOCUS_DROP((*locus_drop_fn));
  * and is readable LOCUS_LANES beyond its end, as are the rows of X; Y has as much room behind its
  * last column. */
 #define LOCUS_EXPAND(name)                                                                         \
-    void name(float *Y, int64_t y_row, const float *X, int64_t x_row, int32_t first,               \
+    void name(float *Y, int64_t y_stride, const float *X, int64_t x_stride, int32_t first,         \
               const int32_t *index, int64_t rows, int64_t columns)
 typedef LOCUS_EXPAND((*locus_expand_fn));
 
 /* A table whose rows are entries and whose columns belong to the columns of a tile: pair (i, j)
- * meets table[index[j - i] - first][j]. index ascends. Rows of T and of the table have
+ * uses table[index[j - i] - first][j]. index ascends. Rows of T and of the table have
  * LOCUS_LANES more columns.
  *     read_columns   T[i][j] = plus[i][j] + factor table[..][j], plus as in a product
- *     fold_columns   table[..][j] = factor (the sum of T[i][j] over the pairs that meet it)
+ *     fold_columns   table[..][j] = factor (the sum of T[i][j] over the pairs that use it)
  * for i < rows, j < columns. Of every LOCUS_LANES columns counted from 0, fold_columns writes all
- * entries that one of them meets and LOCUS_FOLD_MARGIN more before and behind, 0 where no pair
+ * entries that one of them uses and LOCUS_FOLD_MARGIN more before and behind, 0 where no pair
  * does; perhaps some beyond, fewer than LOCUS_FOLD_SLACK in all. It needs an index of steps of 0
  * or 1, readable so far. */
 #define LOCUS_FOLD_MARGIN (LOCUS_REGISTER_ROWS - 1)
 #define LOCUS_FOLD_SLACK 32
 typedef struct locus_column_table {
     float *data; /* entry `first` */
-    int64_t row; /* stride        */
+    int64_t row_stride;
     int32_t first;
     const int32_t *index;
     float factor;
 } locus_column_table;
 #define LOCUS_READ_COLUMNS(name)                                                                   \
-    void name(float *T, int64_t t_row, const locus_column_table *table, const float *plus,         \
-              int64_t plus_row, int64_t rows, int64_t columns)
+    void name(float *T, int64_t t_stride, const locus_column_table *table, const float *plus,      \
+              int64_t plus_stride, int64_t rows, int64_t columns)
 typedef LOCUS_READ_COLUMNS((*locus_read_columns_fn));
 #define LOCUS_FOLD_COLUMNS(name)                                                                   \
-    void name(const float *T, int64_t t_row, const locus_column_table *table, int64_t rows,        \
+    void name(const float *T, int64_t t_stride, const locus_column_table *table, int64_t rows,     \
               int64_t columns)
 typedef LOCUS_FOLD_COLUMNS((*locus_fold_columns_fn));
 
@@ -246,30 +250,29 @@ typedef LOCUS_FOLD_COLUMNS((*locus_fold_columns_fn));
  * Places skip_from .. skip_to - 1 of the index, which begin and end with vectors, are left out. */
 typedef struct locus_fold_tile {
     float *y;
-    int64_t y_row;
+    int64_t y_stride;
     int32_t first;
     const int32_t *index;
     const float *x;
-    int64_t x_row, rows, width, start;
+    int64_t x_stride, rows, width, start;
     int64_t skip_from, skip_to;
 } locus_fold_tile;
 #define LOCUS_FOLD(name) void name(const locus_fold_tile *t)
 typedef LOCUS_FOLD((*locus_fold_fn));
 
-/* y[rows - 1 - i + j] += T[i][j] for i < rows, j < columns, rows of T t_row apart. */
+/* y[rows - 1 - i + j] += T[i][j] for i < rows, j < columns, rows of T t_stride apart. */
 #define LOCUS_DIAGONALS(name)                                                                      \
-    void name(float *y, const float *T, int64_t t_row, int64_t rows, int64_t columns)
+    void name(float *y, const float *T, int64_t t_stride, int64_t rows, int64_t columns)
 typedef LOCUS_DIAGONALS((*locus_diagonals_fn));
 
 /* to[r] = rows[r] with its pairs turned, for r < count: with cosines in turn[0 .. pairs-1] and
  * sines behind them, (x, y) becomes (x cos - y sin, y cos + x sin); 2 pairs numbers of `turn` to a
  * row. Pair t is columns t and pairs + t, or 2t and 2t + 1 where interleaved; the columns behind
- * the pairs, up to `width`, stay. direction = -1 turns back. No zero is -0. `to` may be `rows`.
- * `next` is brought near meanwhile. */
+ * the pairs, up to `width`, stay. direction = -1 turns back. No zero is -0. `to` may be `rows`. */
 #define LOCUS_TURN(name)                                                                           \
-    void name(float *to, int64_t to_row, const float *rows, int64_t row_stride, const float *turn, \
-              int64_t pairs, int interleaved, float direction, int64_t count, int64_t width,       \
-              locus_ahead next)
+    void name(float *to, int64_t to_stride, const float *rows, int64_t row_stride,                 \
+              const float *turn, int64_t pairs, int interleaved, float direction, int64_t count,   \
+              int64_t width, locus_prefetch_rows prefetch)
 typedef LOCUS_TURN((*locus_turn_fn));
 
 /* rows[r][c] = rows[r][shift + c] for r < count, c < kept. */
@@ -290,17 +293,17 @@ typedef LOCUS_ADD_BIAS((*locus_add_bias_fn));
 typedef LOCUS_SCALE((*locus_scale_fn));
 
 /* to[r][c] = (resume ? to[r][c] : 0) + factor (rows[r][c] + shift[c]) for r < count, c < width;
- * shift NULL: 0. A sum that starts from 0 is never -0. `to` may be `rows`; to_row may be 0, which
+ * shift NULL: 0. A sum that starts from 0 is never -0. `to` may be `rows`; to_stride may be 0, which
  * sums the rows. */
 #define LOCUS_SCALE_ROWS(name)                                                                     \
-    void name(float *to, int64_t to_row, const float *rows, int64_t row_stride,                    \
+    void name(float *to, int64_t to_stride, const float *rows, int64_t row_stride,                 \
               const float *shift, float factor, int64_t count, int64_t width, int resume)
 typedef LOCUS_SCALE_ROWS((*locus_scale_rows_fn));
 
 /* y[c] = (resume ? y[c] : 0) + x[c] gain[c]. */
-#define LOCUS_FADE(name)                                                                           \
+#define LOCUS_MUL_GAIN(name)                                                                       \
     void name(float *y, const float *x, const float *gain, int64_t columns, int resume)
-typedef LOCUS_FADE((*locus_fade_fn));
+typedef LOCUS_MUL_GAIN((*locus_mul_gain_fn));
 
 #include "kernels/operators.h"
 
@@ -315,13 +318,13 @@ typedef struct locus_kernels {
     locus_pair_dots_fn pair_dots;
     locus_row_dots_fn row_dots;
     locus_gemm_fn gemm;
-    locus_gemm_carry_fn gemm_carry;
-    locus_gemm_times_fn gemm_times;
+    locus_gemm_rescale_fn gemm_rescale;
+    locus_gemm_factor_fn gemm_factor;
     const locus_linear_kernels *linear;
     locus_bad_rows_fn bad_rows;
     locus_softmax_step_fn softmax_step;
     locus_softmax_end_fn softmax_end;
-    locus_softmax_again_fn softmax_again;
+    locus_softmax_from_lse_fn softmax_from_lse;
     locus_softmax_grad_fn softmax_grad;
     locus_cap_fn cap;
     locus_cap_grad_fn cap_grad;
@@ -337,7 +340,7 @@ typedef struct locus_kernels {
     locus_add_bias_fn add_bias;
     locus_scale_fn scale;
     locus_scale_rows_fn scale_rows;
-    locus_fade_fn fade;
+    locus_mul_gain_fn mul_gain;
     locus_activate_rows_fn activate_rows;
     locus_activate_grad_fn activate_grad;
     locus_norm_rows_fn norm_rows;

@@ -9,7 +9,7 @@ static LOCUS_EXPAND(expand)
         const int32_t *places = index + c;
         const float *from = X + (places[0] - first);
         for (int64_t i = 0; i < rows; i++)
-            v_store(Y + i * y_row + c, v_permute(from + i * x_row, places));
+            v_store(Y + i * y_stride + c, v_permute(from + i * x_stride, places));
     }
 }
 
@@ -28,7 +28,7 @@ LOCUS_INLINE vf load_within(const float *x, int64_t j, int64_t width)
 /* The vector of row i that begins at place c of the index. */
 LOCUS_INLINE vf fold_load(const locus_fold_tile *t, int64_t i, int64_t c)
 {
-    return load_within(t->x + i * t->x_row, c - t->start + i, t->width);
+    return load_within(t->x + i * t->x_stride, c - t->start + i, t->width);
 }
 
 /* The vectors from place c up to `end` that meet row i. */
@@ -46,11 +46,11 @@ LOCUS_INLINE void fold_far(const locus_fold_tile *t, float *to, int64_t begin, i
         int64_t c = begin, last = end;
         fold_reach(t, i, &c, &last);
         if (c == last) continue;
-        const float *x = t->x + i * t->x_row - t->start + i;
+        const float *x = t->x + i * t->x_stride - t->start + i;
         vf sum = fold_load(t, i, c);
         for (c += VL; c < last - VL; c += VL) sum = v_add(sum, v_load(x + c));
         if (c < last) sum = v_add(sum, fold_load(t, i, c));
-        to[i * t->y_row] += v_sum(sum);
+        to[i * t->y_stride] += v_sum(sum);
     }
 }
 
@@ -60,8 +60,8 @@ LOCUS_INLINE void fold_consecutive(const locus_fold_tile *t, float *to, int64_t 
     for (int64_t i = 0; i < t->rows; i++) {
         const int64_t low = t->start - i, high = low + t->width;
         const int64_t last = end < high ? end : high;
-        const float *x = t->x + i * t->x_row - low;
-        float *row = to + i * t->y_row - begin;
+        const float *x = t->x + i * t->x_stride - low;
+        float *row = to + i * t->y_stride - begin;
         int64_t c = begin > low ? begin : low;
         for (; c + VL <= last; c += VL) v_store(row + c, v_add(v_load(row + c), v_load(x + c)));
         if (c < last)
@@ -96,7 +96,7 @@ LOCUS_INLINE void fold_runs(const locus_fold_tile *t, int64_t c, int64_t first, 
     const int64_t lanes = index[end - 1] - index[from] + 1;
     float *to = t->y + (index[from] - t->first);
     for (int64_t i = 0; i < t->rows; i++) {
-        float *row = to + i * t->y_row;
+        float *row = to + i * t->y_stride;
         const vf x = fold_load(t, i, c);
         vf sum = v_take(x, turn[0]);
         for (int k = 1; k < longest; k++) sum = v_add(sum, v_take(x, turn[k]));
@@ -137,18 +137,18 @@ static LOCUS_DIAGONALS(diagonals)
     for (int64_t first = 0, count; first < rows; first += count) {
         count = rows - first < LOCUS_LANES ? rows - first : LOCUS_LANES;
         float *to = y + rows - first - count;
-        const float *from = T + first * t_row - (count - 1); /* row r stands r places further */
+        const float *from = T + first * t_stride - (count - 1); /* row r stands r places further */
         const int64_t places = columns + count - 1;
         for (int64_t c = 0; c < places; c += VL) {
             const int64_t tail = places - c < VL ? places - c : 0;
             vf sum = load_some(to + c, tail);
             if (c >= count - 1 && c + VL <= columns)
                 for (int64_t r = 0; r < count; r++)
-                    sum = v_add(sum, v_load(from + r * (t_row + 1) + c));
+                    sum = v_add(sum, v_load(from + r * (t_stride + 1) + c));
             else
                 for (int64_t r = 0; r < count; r++)
-                    sum = v_add(sum,
-                                load_within(T + (first + r) * t_row, c - (count - 1) + r, columns));
+                    sum = v_add(sum, load_within(T + (first + r) * t_stride, c - (count - 1) + r,
+                                                 columns));
             store_some(to + c, sum, tail);
         }
     }

@@ -57,7 +57,7 @@ static LOCUS_SCALE_ROWS(scale_rows)
     const vf f = v_set1(factor);
 #define ROWS(shifts, resumes)                                                                      \
     for (int64_t r = 0; r < count; r++)                                                            \
-    scale_row(to + r * to_row, rows + r * row_stride, shift, f, width, shifts, resumes)
+    scale_row(to + r * to_stride, rows + r * row_stride, shift, f, width, shifts, resumes)
     if (shift != NULL && resume)
         ROWS(1, 1);
     else if (shift != NULL)
@@ -69,7 +69,7 @@ static LOCUS_SCALE_ROWS(scale_rows)
 #undef ROWS
 }
 
-static LOCUS_FADE(fade)
+static LOCUS_MUL_GAIN(mul_gain)
 {
     for (int64_t c = 0; c < columns; c += VL) {
         const int64_t tail = columns - c < VL ? columns - c : 0;
@@ -88,8 +88,8 @@ static LOCUS_ROW_DOTS(row_dots)
         for (; c + VL <= width; c += VL) {
             vf x[VL], y_block[VL];
             for (int r = 0; r < VL; r++) {
-                x[r] = v_load(X + (i + r) * x_row + c);
-                y_block[r] = v_load(Y + (i + r) * y_row + c);
+                x[r] = v_load(X + (i + r) * x_stride + c);
+                y_block[r] = v_load(Y + (i + r) * y_stride + c);
             }
             v_transpose(x);
             v_transpose(y_block);
@@ -98,14 +98,15 @@ static LOCUS_ROW_DOTS(row_dots)
         for (; c < width; c++) {
             float x[VL], y_column[VL];
             for (int r = 0; r < VL; r++) {
-                x[r] = X[(i + r) * x_row + c];
-                y_column[r] = Y[(i + r) * y_row + c];
+                x[r] = X[(i + r) * x_stride + c];
+                y_column[r] = Y[(i + r) * y_stride + c];
             }
             sum = v_fma(v_load(x), v_load(y_column), sum);
         }
         v_store(y + i, sum);
     }
-    for (; i < rows; i++) gemm(y + i, 1, X + i * x_row, width, 1, Y + i * y_row, 1, 1, width, 1, 0);
+    for (; i < rows; i++)
+        gemm(y + i, 1, X + i * x_stride, width, 1, Y + i * y_stride, 1, 1, width, 1, 0);
 }
 
 /* 0 times a row sums to 0, unless a NaN or an infinity makes it NaN. */
@@ -181,13 +182,13 @@ LOCUS_INLINE void turn_neighbours(float *to, const float *row, const float *turn
                   turn[pairs + t] * direction);
 }
 
-LOCUS_INLINE void turn_all(float *to, int64_t to_row, const float *rows, int64_t row_stride,
+LOCUS_INLINE void turn_all(float *to, int64_t to_stride, const float *rows, int64_t row_stride,
                            const float *turn, int64_t pairs, int64_t count, float direction,
                            int64_t width, fetch *next, const int interleaved)
 {
     for (int64_t r = 0; r < count; r++) {
         fetch_some(next);
-        float *at = to + r * to_row;
+        float *at = to + r * to_stride;
         const float *row = rows + r * row_stride, *by = turn + r * 2 * pairs;
         if (interleaved)
             turn_neighbours(at, row, by, pairs, direction);
@@ -200,9 +201,9 @@ LOCUS_INLINE void turn_all(float *to, int64_t to_row, const float *rows, int64_t
 /* The compiler knows the pairs of heads of 4 vectors: see dots.inc.c. */
 static LOCUS_TURN(turn_rows)
 {
-    fetch f = fetch_begin(next, count);
+    fetch f = fetch_begin(prefetch, count);
 #define TURN(pairs, interleaved)                                                                   \
-    turn_all(to, to_row, rows, row_stride, turn, pairs, count, direction, width, &f, interleaved)
+    turn_all(to, to_stride, rows, row_stride, turn, pairs, count, direction, width, &f, interleaved)
     if (interleaved && pairs == 2 * VL)
         TURN(2 * VL, 1);
     else if (interleaved)

@@ -24,44 +24,43 @@ LOCUS_INLINE void clear_others(float *row, seen_columns seen, int64_t columns)
     for (int64_t c = seen.to; c < columns; c += VL) v_store(row + c, v_set1(0.0f));
 }
 
-static inline float row_greatest(const float *row, int64_t padded)
+static inline float row_max(const float *row, int64_t padded)
 {
-    vf greatest = v_set1(-INFINITY), other = greatest;
+    vf max = v_set1(-INFINITY), other = max;
     int64_t c = 0;
     for (; c + 2 * VL <= padded; c += 2 * VL) {
-        greatest = v_max(v_load(row + c), greatest);
+        max = v_max(v_load(row + c), max);
         other = v_max(v_load(row + c + VL), other);
     }
-    for (; c < padded; c += VL) greatest = v_max(v_load(row + c), greatest);
-    return v_greatest(v_max(other, greatest));
+    for (; c < padded; c += VL) max = v_max(v_load(row + c), max);
+    return v_greatest(v_max(other, max));
 }
 
-LOCUS_INLINE float seen_greatest(float *row, int64_t columns, locus_seen seen, int64_t i)
+LOCUS_INLINE float seen_max(float *row, int64_t columns, locus_seen seen, int64_t i)
 {
     const seen_columns at = see_columns(row, seen, i, columns);
-    return row_greatest(row + at.from, at.to - at.from);
+    return row_max(row + at.from, at.to - at.from);
 }
 
-/* The greatest score of each row, and e^(old top - new top) for all rows at once. */
-LOCUS_INLINE void raise_tops(float *S, int64_t stride, int64_t rows, int64_t columns,
-                             locus_seen seen, const float *greatest, float *top, float *carry)
+/* The largest score of each row, and e^(old max - new max) for all rows at once. */
+LOCUS_INLINE void raise_max(float *S, int64_t stride, int64_t rows, int64_t columns,
+                            locus_seen seen, const float *max_lanes, float *max, float *rescale)
 {
     for (int64_t i = 0; i < rows; i++) {
-        const float tile_top = greatest != NULL
-                                   ? row_greatest(greatest + i * LOCUS_LANES, LOCUS_LANES)
-                                   : seen_greatest(S + i * stride, columns, seen, i);
-        const float new_top = tile_top > top[i] ? tile_top : top[i];
-        /* equal tops, -inf and +inf among them, carry 1 */
-        carry[i] = new_top == top[i] ? 0.0f : top[i] - new_top;
-        top[i] = new_top;
+        const float tile_max = max_lanes != NULL ? row_max(max_lanes + i * LOCUS_LANES, LOCUS_LANES)
+                                                 : seen_max(S + i * stride, columns, seen, i);
+        const float new_max = tile_max > max[i] ? tile_max : max[i];
+        /* equal maxima, -inf and +inf among them, have factor 1 */
+        rescale[i] = new_max == max[i] ? 0.0f : max[i] - new_max;
+        max[i] = new_max;
     }
-    for (int64_t i = 0; i < rows; i += VL) v_store(carry + i, v_exp(v_load(carry + i)));
+    for (int64_t i = 0; i < rows; i += VL) v_store(rescale + i, v_exp(v_load(rescale + i)));
 }
 
-/* S = e^(S - top) over one row; returns its sum. */
-static inline float exponentiate(float *row, int64_t padded, float top)
+/* S = e^(S - max) over one row; returns its sum. */
+static inline float exponentiate(float *row, int64_t padded, float max)
 {
-    const vf minus = v_set1(-reference(top));
+    const vf minus = v_set1(-reference(max));
     vf total[4] = {v_set1(0.0f), v_set1(0.0f), v_set1(0.0f), v_set1(0.0f)};
     int64_t c = 0;
     for (; c + 4 * VL <= padded; c += 4 * VL)
@@ -80,12 +79,12 @@ static inline float exponentiate(float *row, int64_t padded, float top)
 
 LOCUS_INLINE LOCUS_SOFTMAX_STEP(step_rows)
 {
-    raise_tops(S, stride, rows, columns, seen, greatest, top, carry);
+    raise_max(S, stride, rows, columns, seen, max_lanes, max, rescale);
     for (int64_t i = 0; i < rows; i++) {
         float *row = S + i * stride;
         const seen_columns at = see_columns(row, seen, i, columns);
-        part[i] = exponentiate(row + at.from, at.to - at.from, top[i]);
-        sum[i] = sum[i] * carry[i] + part[i];
+        tile_sum[i] = exponentiate(row + at.from, at.to - at.from, max[i]);
+        sum[i] = sum[i] * rescale[i] + tile_sum[i];
         clear_others(row, at, columns);
     }
 }
@@ -95,36 +94,36 @@ static LOCUS_SOFTMAX_STEP(softmax_step)
 {
     const locus_seen all = {NULL, NULL};
     if (seen.from == NULL)
-        step_rows(S, stride, rows, columns, all, greatest, top, sum, carry, part);
+        step_rows(S, stride, rows, columns, all, max_lanes, max, sum, rescale, tile_sum);
     else
-        step_rows(S, stride, rows, columns, seen, greatest, top, sum, carry, part);
+        step_rows(S, stride, rows, columns, seen, max_lanes, max, sum, rescale, tile_sum);
 }
 
-/* Rows without a sum have top = -inf, so 0 will do for their logarithm. */
-LOCUS_INLINE void end_rows(float *lse, float *factor, const float *top, const float *sum,
+/* Rows without a sum have max = -inf, so 0 will do for their logarithm. */
+LOCUS_INLINE void end_rows(float *lse, float *factor, const float *max, const float *sum,
                            int64_t tail)
 {
     const vf total = load_some(sum, tail), zero = v_set1(0.0f);
     const vf logarithm = v_unless_equal(total, zero, v_log(total));
-    store_some(lse, v_add(load_some(top, tail), logarithm), tail);
+    store_some(lse, v_add(load_some(max, tail), logarithm), tail);
     store_some(factor, v_unless_equal(total, zero, v_div(v_set1(1.0f), total)), tail);
 }
 
 static LOCUS_SOFTMAX_END(softmax_end)
 {
     int64_t i = 0;
-    for (; i + VL <= rows; i += VL) end_rows(lse + i, factor + i, top + i, sum + i, 0);
-    if (i < rows) end_rows(lse + i, factor + i, top + i, sum + i, rows - i);
+    for (; i + VL <= rows; i += VL) end_rows(lse + i, factor + i, max + i, sum + i, 0);
+    if (i < rows) end_rows(lse + i, factor + i, max + i, sum + i, rows - i);
 }
 
-static LOCUS_SOFTMAX_AGAIN(softmax_again)
+static LOCUS_SOFTMAX_FROM_LSE(softmax_from_lse)
 {
     for (int64_t i = 0; i < rows; i++) {
         float *row = S + i * stride;
         const seen_columns at = see_columns(row, seen, i, columns);
-        const vf minus = v_set1(-reference(top[i])), times = v_set1(factor[i]);
+        const vf minus = v_set1(-reference(lse[i])), times = v_set1(factor[i]);
         for (int64_t c = at.from; c < at.to; c += VL) {
-            v_store(row + c, weight_again(v_load(row + c), minus, times));
+            v_store(row + c, weight_from_lse(v_load(row + c), minus, times));
         }
         clear_others(row, at, columns);
     }
@@ -135,7 +134,7 @@ static LOCUS_SOFTMAX_GRAD(softmax_grad)
     for (int64_t i = 0; i < rows; i++) {
         float *grad = dP + i * stride;
         const float *weight = P + i * stride;
-        const vf minus = v_set1(-delta[i]);
+        const vf minus = v_set1(-row_dot[i]);
         for (int64_t c = 0; c < columns; c += VL) {
             v_store(grad + c, score_grad(v_load(weight + c), v_load(grad + c), minus));
         }

@@ -10,21 +10,22 @@
 static void check_gemm(const locus_kernels *k, int64_t rows, int64_t inner, int64_t columns,
                        int transposed, int accumulate)
 {
-    const int64_t c_row = columns + 3, b_row = columns + 5;
-    const int64_t a_row = transposed ? 1 : inner + 2, a_column = transposed ? rows + 1 : 1;
+    const int64_t c_stride = columns + 3, b_stride = columns + 5;
+    const int64_t a_stride = transposed ? 1 : inner + 2, a_column = transposed ? rows + 1 : 1;
     memcpy(C, before, sizeof C);
-    k->gemm(C, c_row, A, a_row, a_column, B, b_row, rows, inner, columns, accumulate);
+    k->gemm(C, c_stride, A, a_stride, a_column, B, b_stride, rows, inner, columns, accumulate);
     double worst = 0.0;
     int touched = 0;
-    for (int64_t at = 0; at < (rows + 1) * c_row; at++) {
-        const int64_t i = at / c_row, c = at % c_row;
+    for (int64_t at = 0; at < (rows + 1) * c_stride; at++) {
+        const int64_t i = at / c_stride, c = at % c_stride;
         if (i >= rows || c >= columns) {
             touched |= memcmp(&C[at], &before[at], sizeof C[at]) != 0;
             continue;
         }
         double want = accumulate ? (double)before[at] : 0.0, size = fabs(want);
         for (int64_t j = 0; j < inner; j++) {
-            const double term = (double)A[i * a_row + j * a_column] * (double)B[j * b_row + c];
+            const double term =
+                (double)A[i * a_stride + j * a_column] * (double)B[j * b_stride + c];
             want += term;
             size += fabs(term);
         }
@@ -65,7 +66,7 @@ static void test_gemm_chain(const locus_kernels *k)
         }
 }
 
-/* gemm_times is gemm times the factor of the row, gemm_carry is gemm after that, bit by bit, and
+/* gemm_factor is gemm times the factor of the row, gemm_rescale is gemm after that, bit by bit, and
  * both write nothing else. */
 static void test_gemm_times(const locus_kernels *k)
 {
@@ -73,19 +74,19 @@ static void test_gemm_times(const locus_kernels *k)
     static float plain[ROOM];
     for (int64_t rows = 0; rows <= 20; rows++) {
         const int64_t inner = 3 * rows, columns = 5 + 4 * rows, row = columns + 3;
-        const locus_ahead ahead[2] = {{B, 5, 20, rows}, {A, 7, 33, 2 * rows}};
+        const locus_prefetch_rows prefetch[2] = {{B, 5, 20, rows}, {A, 7, 33, 2 * rows}};
         memcpy(plain, before, sizeof plain);
         memcpy(C, before, sizeof C);
         k->gemm(plain, row, A, inner + 2, 1, B, row, rows, inner, columns, 0);
-        k->gemm_times(C, row, A, inner + 2, B, row, rows, inner, columns, A + 100, ahead);
+        k->gemm_factor(C, row, A, inner + 2, B, row, rows, inner, columns, A + 100, prefetch);
         for (int64_t i = 0; i < rows; i++)
             for (int64_t c = 0; c < columns; c++) plain[i * row + c] *= A[100 + i];
         CHECK(!memcmp(C, plain, sizeof C), "%dx%dx%d", (int)rows, (int)inner, (int)columns);
         for (int64_t i = 0; i < rows; i++)
             for (int64_t c = 0; c < columns; c++) plain[i * row + c] *= A[100 + i];
         k->gemm(plain, row, A, inner + 2, 1, B, row, rows, inner, columns, 1);
-        k->gemm_carry(C, row, A, inner + 2, B, row, rows, inner, columns, A + 100);
-        CHECK(!memcmp(C, plain, sizeof C), "carry %dx%dx%d", (int)rows, (int)inner, (int)columns);
+        k->gemm_rescale(C, row, A, inner + 2, B, row, rows, inner, columns, A + 100);
+        CHECK(!memcmp(C, plain, sizeof C), "rescale %dx%dx%d", (int)rows, (int)inner, (int)columns);
     }
 }
 
@@ -95,21 +96,21 @@ static void test_gemm_times(const locus_kernels *k)
 static void check_pack(const locus_kernels *k, int64_t count, int64_t width)
 {
     static float panels[ROOM], unit[ROOM];
-    const int64_t to_row = count + 3, row_stride = width + 2;
+    const int64_t to_stride = count + 3, row_stride = width + 2;
     memset(unit, 0, sizeof unit);
     for (int64_t i = 0; i < width; i++) unit[i * width + i] = 1.0f;
     memcpy(C, before, sizeof C);
     k->pack(panels, A, row_stride, count, width, 0.5f);
     k->product(&(locus_product_tile){.c = C,
-                                     .c_row = to_row,
+                                     .c_stride = to_stride,
                                      .a = unit,
-                                     .a_row = width,
+                                     .a_stride = width,
                                      .panels = panels,
                                      .rows = width,
                                      .inner = width,
                                      .columns = count});
-    for (int64_t at = 0; at < (width + 1) * to_row; at++) {
-        const int64_t c = at / to_row, r = at % to_row;
+    for (int64_t at = 0; at < (width + 1) * to_stride; at++) {
+        const int64_t c = at / to_stride, r = at % to_stride;
         const float want = c < width && r < count ? 0.5f * A[r * row_stride + c] : before[at];
         CHECK(C[at] == want, "%dx%d at %d: %g, expected %g", (int)count, (int)width, (int)at,
               (double)C[at], (double)want);

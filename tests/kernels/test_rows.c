@@ -75,15 +75,15 @@ static void test_scale_rows(const locus_kernels *k)
 
 static void test_fade(const locus_kernels *k)
 {
-    if (!check_begin("kernels/%s/fade", k->isa)) return;
+    if (!check_begin("kernels/%s/mul_gain", k->isa)) return;
     for (int n = 0; n <= 70; n++)
         for (int resume = 0; resume < 2; resume++) {
             memcpy(C, before, sizeof C);
-            k->fade(C, A, B, n, resume);
+            k->mul_gain(C, A, B, n, resume);
             for (int c = 0; c < 80; c++) {
                 const float start = resume ? before[c] : 0.0f;
                 const float expected = c < n ? fmaf(A[c], B[c], start) : before[c];
-                CHECK(fabsf(C[c] - expected) <= 1e-6f, "fade of %d at %d", n, c);
+                CHECK(fabsf(C[c] - expected) <= 1e-6f, "mul_gain of %d at %d", n, c);
             }
         }
 }

@@ -27,11 +27,11 @@ static void check_fold(const locus_kernels *k, const int32_t *index, int width, 
     static double want[ALL];
     static int reached[ALL];
     const locus_fold_tile fold = {.y = C + ROW / 2,
-                                  .y_row = ROW,
+                                  .y_stride = ROW,
                                   .first = FIRST,
                                   .index = index,
                                   .x = B,
-                                  .x_row = width + 1,
+                                  .x_stride = width + 1,
                                   .rows = ROWS,
                                   .width = width,
                                   .start = start + ROWS - 1,
@@ -45,7 +45,7 @@ static void check_fold(const locus_kernels *k, const int32_t *index, int width, 
             const int place = (int)fold.start - i + j;
             if (place >= skip_from && place < skip_to) continue;
             const int at = ROW / 2 + i * ROW + index[place] - FIRST;
-            want[at] += (double)B[i * fold.x_row + j];
+            want[at] += (double)B[i * fold.x_stride + j];
             for (int r = 0; r < ROWS; r++) reached[at + (r - i) * ROW] = 1;
         }
     for (int at = 0; at < ALL; at++)
@@ -90,14 +90,14 @@ static void test_diagonals(const locus_kernels *k)
     if (!check_begin("kernels/%s/diagonals", k->isa)) return;
     for (int rows = 0; rows <= 50; rows += 1 + rows / 20)
         for (int columns = 0; columns <= 70; columns += check_sample() ? 9 : 1) {
-            const int t_row = columns + 2, distances = rows > 0 ? rows + columns - 1 : 0;
+            const int t_stride = columns + 2, distances = rows > 0 ? rows + columns - 1 : 0;
             double want[128];
             for (int y = 0; y < 128; y++) want[y] = (double)before[y];
             for (int i = 0; i < rows; i++)
                 for (int j = 0; j < columns; j++)
-                    want[rows - 1 - i + j] += (double)A[i * t_row + j];
+                    want[rows - 1 - i + j] += (double)A[i * t_stride + j];
             memcpy(C, before, sizeof C);
-            k->diagonals(C, A, t_row, rows, columns);
+            k->diagonals(C, A, t_stride, rows, columns);
             for (int y = 0; y < 128; y++)
                 CHECK(y < distances ? fabs((double)C[y] - want[y]) < 1e-4 : C[y] == before[y],
                       "%d x %d: diagonal %d", rows, columns, y);
@@ -137,7 +137,7 @@ static void test_lookup(const locus_kernels *k)
                 for (int i = 0; i < SIDE; i++)
                     for (int j = 0; j < SIDE; j++) {
                         const float more =
-                            table.factor * A[(origin[j - i] - FIRST) * table.row + j];
+                            table.factor * A[(origin[j - i] - FIRST) * table.row_stride + j];
                         const float old = plus != NULL ? plus[i * (SIDE + 1) + j] : 0.0f;
                         right &= C[i * SIDE + j] ==
                                  (i < rows && j < columns ? old + more : before[i * SIDE + j]);

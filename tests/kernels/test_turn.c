@@ -12,7 +12,7 @@ static void test_turn(const locus_kernels *k)
     for (int pairs = 0; pairs <= 40; pairs++)
         for (int interleaved = 0; interleaved < 2; interleaved++) {
             float rows[2 * 96], turned[96], *row = rows;
-            k->turn(rows, 96, A, 100, B, pairs, interleaved, 1.0f, 2, 96, (locus_ahead){0});
+            k->turn(rows, 96, A, 100, B, pairs, interleaved, 1.0f, 2, 96, (locus_prefetch_rows){0});
             memcpy(turned, row, sizeof turned);
             for (int t = 0; t < pairs; t++) {
                 const int x = interleaved ? 2 * t : t, y = interleaved ? 2 * t + 1 : pairs + t;
@@ -25,7 +25,7 @@ static void test_turn(const locus_kernels *k)
                 CHECK(fabsf(row[x] - (A[x] * B[t] - A[y] * B[pairs + t])) < 1e-5f, "x of %d", t);
                 CHECK(fabsf(row[y] - (A[y] * B[t] + A[x] * B[pairs + t])) < 1e-5f, "y of %d", t);
             }
-            k->turn(row, 0, row, 0, B, pairs, interleaved, -1.0f, 1, 96, (locus_ahead){0});
+            k->turn(row, 0, row, 0, B, pairs, interleaved, -1.0f, 1, 96, (locus_prefetch_rows){0});
             for (int t = 0; t < pairs; t++) { /* the transpose: cos^2 + sin^2 times the row */
                 const int x = interleaved ? 2 * t : t;
                 const float size = B[t] * B[t] + B[pairs + t] * B[pairs + t];
@@ -48,11 +48,11 @@ static void test_turn_dots(const locus_kernels *k)
             for (int way = 0; way < 4; way++) {
                 const int count = counts[n], interleaved = way % 2, width = 2 * pairs;
                 const float *plus = way / 2 ? A + 50 : NULL;
-                const locus_ahead ahead = {B, 5, 64, count};
+                const locus_prefetch_rows ahead = {B, 5, 64, count};
                 float got[MOST + 1], want[MOST + 1];
                 got[count] = want[count] = 7.0f;
                 k->turn(turned, ROW, A, ROW, B, pairs, interleaved, 1.0f, count, width,
-                        (locus_ahead){0});
+                        (locus_prefetch_rows){0});
                 k->dots(want, MOST, A + 3, 0, turned, ROW, 1, width, count, plus, 0, ahead);
                 k->turn_dots(got, A + 3, A, ROW, B, pairs, interleaved, count, plus, ahead);
                 CHECK(!memcmp(got, want, (size_t)(count + 1) * sizeof *got),
