@@ -75,15 +75,15 @@ static void write_values(locus_online *online, const locus_tile *tile, const loc
     kernels->softmax_end(s->lse, s->factor, s->max, s->sum, tile->rows);
     const int64_t parts = tile->whole ? 1 : ceil_div(tile->rows, LOCUS_REGISTER_ROWS);
     const int64_t each[2] = {ceil_div(ahead[0].count, parts), ceil_div(ahead[1].count, parts)};
-    for (int64_t i = 0; i < tile->rows;) {
-        const locus_row_run run = locus_rows_alike(tile, i);
+    for (int64_t i = 0, rows; i < tile->rows; i += rows) {
+        int64_t from, to;
+        rows = locus_rows_alike(tile, i, &from, &to);
         const locus_prefetch_rows some[2] = {share_of(&ahead[0], each[0]),
                                              share_of(&ahead[1], each[1])};
         kernels->gemm_factor(locus_query_row(head, out, tile->query + i), out->stride[2],
-                             online->scores.score + i * stride + run.from, stride,
-                             values->clean + run.from * values->clean_stride, values->clean_stride,
-                             run.rows, run.to - run.from, Dv, s->factor + i, some);
-        i += run.rows;
+                             online->scores.score + i * stride + from, stride,
+                             values->clean + from * values->clean_stride, values->clean_stride,
+                             rows, to - from, Dv, s->factor + i, some);
     }
     for (int64_t i = 0; i < tile->rows; i++)
         if (s->sum[i] == 0.0f)
@@ -149,22 +149,30 @@ void locus_online_end(locus_online *online)
 }
 
 /* out / sum and lse = max + ln sum; a row that saw nothing has sum 0. */
-void locus_write_rows(const head_context *head, const locus_results *results,
-                      const locus_sum_rows *rows)
+void locus_write_rows(const head_context *head, const locus_results *results, int64_t first,
+                      int64_t count, const float *max, const float *sum, const float *out)
 {
     const locus_kernels *kernels = head->plan->kernels;
     const int64_t Dv = head->plan->call.Dv;
-    for (int64_t first = 0; first < rows->count; first += LOCUS_LANES) {
-        const int64_t count = min_i64(LOCUS_LANES, rows->count - first);
+    for (int64_t at = 0; at < count; at += LOCUS_LANES) {
+        const int64_t some = min_i64(LOCUS_LANES, count - at);
         float lse[LOCUS_LANES], factor[LOCUS_LANES];
-        kernels->softmax_end(lse, factor, rows->max + first, rows->sum + first, count);
-        write_lse(head, results, rows->first + first, lse, count);
-        for (int64_t i = 0; i < count; i++) {
-            float *to = locus_query_row(head, &results->out, rows->first + first + i);
-            if (rows->sum[first + i] == 0.0f)
+        kernels->softmax_end(lse, factor, max + at, sum + at, some);
+        write_lse(head, results, first + at, lse, some);
+        for (int64_t i = at; i < at + some; i++) {
+            float *to = locus_query_row(head, &results->out, first + i);
+            if (sum[i] == 0.0f)
                 memset(to, 0, (size_t)Dv * sizeof *to);
             else
-                kernels->scale(to, rows->out + (first + i) * Dv, factor[i], Dv);
+                kernels->scale(to, out + i * Dv, factor[i - at], Dv);
         }
     }
+}
+
+void locus_online_write(const locus_online *online, const locus_results *results)
+{
+    const locus_queries *q = &online->queries;
+    if (!online->written)
+        locus_write_rows(online->head, results, q->first, q->count, online->softmax.max,
+                         online->softmax.sum, online->out);
 }

@@ -39,17 +39,11 @@ void locus_online_step(locus_online *online, int64_t key_tile);
 /* out is the sum over all keys that were seen. */
 void locus_online_end(locus_online *online);
 
-/* Rows of out and lse, from the maximum, the sum and the unnormalised out of each. */
-typedef struct locus_sum_rows {
-    const float *max, *sum, *out; /* [count], [count], [count][Dv] */
-    int64_t first, count;
-} locus_sum_rows;
-void locus_write_rows(const head_context *head, const locus_results *results,
-                      const locus_sum_rows *rows);
-static inline locus_sum_rows locus_online_rows(const locus_online *online)
-{
-    return (locus_sum_rows){online->softmax.max, online->softmax.sum, online->out,
-                            online->queries.first, online->queries.count};
-}
+/* Write its rows of out and lse, unless a tile has. */
+void locus_online_write(const locus_online *online, const locus_results *results);
+
+/* Rows `first` .. of out and lse, from the maximum, the sum and the unnormalised out of each. */
+void locus_write_rows(const head_context *head, const locus_results *results, int64_t first,
+                      int64_t count, const float *max, const float *sum, const float *out);
 
 #endif

@@ -214,17 +214,17 @@ static void packed_add_values(const locus_scores *s, const locus_tile *tile,
 {
     const locus_kernels *kernels = s->head->plan->kernels;
     const int64_t Dv = s->head->plan->call.Dv, stride = s->head->geometry->stride;
-    for (int64_t i = 0; i < tile->rows;) {
-        const locus_row_run run = locus_rows_alike(tile, i);
-        const float *weights = s->score + i * stride + run.from;
-        const float *seen = values->clean + run.from * values->clean_stride;
+    for (int64_t i = 0, rows; i < tile->rows; i += rows) {
+        int64_t from, to;
+        rows = locus_rows_alike(tile, i, &from, &to);
+        const float *weights = s->score + i * stride + from;
+        const float *seen = values->clean + from * values->clean_stride;
         if (rescale != NULL)
             kernels->gemm_rescale(out + i * Dv, Dv, weights, stride, seen, values->clean_stride,
-                                  run.rows, run.to - run.from, Dv, rescale + i);
+                                  rows, to - from, Dv, rescale + i);
         else
-            kernels->gemm(out + i * Dv, Dv, weights, stride, 1, seen, values->clean_stride,
-                          run.rows, run.to - run.from, Dv, 0);
-        i += run.rows;
+            kernels->gemm(out + i * Dv, Dv, weights, stride, 1, seen, values->clean_stride, rows,
+                          to - from, Dv, 0);
     }
 }
 

@@ -61,13 +61,13 @@ int64_t locus_rows_path_partial(const locus_plan *plan)
     return plan->call.B * plan->call.H * split_count(plan) * partial_floats(plan);
 }
 
-static void keep_partial(const locus_plan *plan, const locus_sum_rows *rows, partial to)
+static void keep_partial(const locus_online *online, partial to)
 {
-    const int64_t Dv = plan->call.Dv;
-    const size_t bytes = (size_t)rows->count * sizeof(float);
-    memcpy(to.max + rows->first, rows->max, bytes);
-    memcpy(to.sum + rows->first, rows->sum, bytes);
-    memcpy(to.out + rows->first * Dv, rows->out, bytes * (size_t)Dv);
+    const int64_t Dv = online->head->plan->call.Dv, first = online->queries.first;
+    const size_t bytes = (size_t)online->queries.count * sizeof(float);
+    memcpy(to.max + first, online->softmax.max, bytes);
+    memcpy(to.sum + first, online->softmax.sum, bytes);
+    memcpy(to.out + first * Dv, online->out, bytes * (size_t)Dv);
 }
 
 /* The heads of a task and what they share. */
@@ -168,11 +168,10 @@ static void attend_group(const locus_forward_call *call, group *g, const task *n
     for (int64_t i = 0; i < g->count; i++) {
         const head_context *head = &g->heads[i];
         locus_online_end(&g->members[i]);
-        const locus_sum_rows rows = locus_online_rows(&g->members[i]);
         if (split_count(call->plan) > 1)
-            keep_partial(call->plan, &rows, partial_at(call, head->b, head->h, now->split));
+            keep_partial(&g->members[i], partial_at(call, head->b, head->h, now->split));
         else
-            locus_write_rows(head, call->results, &rows);
+            locus_online_write(&g->members[i], call->results);
     }
 }
 
@@ -231,8 +230,7 @@ static void join(void *context, size_t index, uint32_t thread)
         }
     }
     const head_context head = head_at(call, b, h);
-    const locus_sum_rows rows = {all.max, all.sum, all.out, 0, Tq};
-    locus_write_rows(&head, call->results, &rows);
+    locus_write_rows(&head, call->results, 0, Tq, all.max, all.sum, all.out);
 }
 
 void locus_rows_path(const locus_forward_call *call)

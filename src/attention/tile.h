@@ -40,16 +40,16 @@ static inline locus_seen locus_tile_wanted(const locus_tile *tile, int64_t first
                                        : (locus_seen){tile->from + first, tile->to + first};
 }
 
-/* Rows from `first` on that see about the same columns, and the columns that one of them sees. */
-typedef struct locus_row_run {
-    int64_t rows, from, to;
-} locus_row_run;
-static inline locus_row_run locus_rows_alike(const locus_tile *tile, int64_t first)
+/* How many rows from `first` on see about the same columns; from .. to - 1 are those that one of
+ * them sees. */
+static inline int64_t locus_rows_alike(const locus_tile *tile, int64_t first, int64_t *from,
+                                       int64_t *to)
 {
-    const int64_t left = tile->rows - first;
-    if (tile->whole) return (locus_row_run){left, 0, tile->columns};
-    const int64_t rows = min_i64(LOCUS_REGISTER_ROWS, left);
-    return (locus_row_run){rows, tile->from[first], tile->to[first + rows - 1]};
+    const int64_t left = tile->rows - first,
+                  rows = tile->whole ? left : min_i64(LOCUS_REGISTER_ROWS, left);
+    *from = tile->whole ? 0 : tile->from[first];
+    *to = tile->whole ? tile->columns : tile->to[first + rows - 1];
+    return rows;
 }
 
 /* Distances of its pairs. */

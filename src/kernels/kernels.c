@@ -25,7 +25,7 @@ const locus_kernels *locus_kernels_at(uint32_t index)
 }
 
 /* Number of table `name`; TABLE_COUNT - 1 when name is NULL or empty, -1 when unknown. */
-static int ceiling_index(const char *name)
+static int cap_index(const char *name)
 {
     if (name == NULL || name[0] == '\0') return TABLE_COUNT - 1;
     for (int i = 0; i < TABLE_COUNT; i++)
@@ -35,11 +35,11 @@ static int ceiling_index(const char *name)
 
 const locus_kernels *locus_kernels_pick(const char *ceiling)
 {
-    const int asked = ceiling_index(ceiling), wished = ceiling_index(getenv("LOCUS_ISA"));
-    if (asked < 0 || wished < 0) return NULL;
+    const int config_cap = cap_index(ceiling), env_cap = cap_index(getenv("LOCUS_ISA"));
+    if (config_cap < 0 || env_cap < 0) return NULL;
     const uint32_t cpu = locus_cpu_features();
     const locus_kernels *best = all[0];
-    for (int i = 0; i <= asked && i <= wished; i++)
+    for (int i = 0; i <= config_cap && i <= env_cap; i++)
         if ((all[i]->cpu & ~cpu) == 0) best = all[i];
     return best;
 }

@@ -2,7 +2,7 @@
 /* Reading and adding to tables by an index that ascends in steps of 0 or 1: VL of it lie within
  * VL entries, so a load and a permutation will do. No gather. */
 
-/* The places of a vector are the same for all rows. */
+/* The permutation of a vector is the same for all rows. */
 static LOCUS_EXPAND(expand)
 {
     for (int64_t c = 0; c < columns; c += VL) {
@@ -31,7 +31,7 @@ LOCUS_INLINE vf fold_load(const locus_fold_tile *t, int64_t i, int64_t c)
     return load_within(t->x + i * t->x_stride, c - t->start + i, t->width);
 }
 
-/* The vectors from place c up to `end` that meet row i. */
+/* The vectors from place c up to `end` that row i uses. */
 LOCUS_INLINE void fold_reach(const locus_fold_tile *t, int64_t i, int64_t *c, int64_t *end)
 {
     const int64_t low = t->start - i, high = low + t->width;
