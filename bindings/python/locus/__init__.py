@@ -17,12 +17,14 @@ from ._layer import layer, layer_backward
 from ._plot import Figure, plot
 from ._runtime import cpu_info, get_threads, set_threads
 from ._schemes import Option, Scheme, Tensor, schemes
+from ._tokenizer import Encoding, Tokenizer
 
 _abi.check(_native.abi(), _abi.installed_version())
 
 __version__ = _native.version()
 
 __all__ = [
+    "Encoding",
     "Explanation",
     "Figure",
     "LocusError",
@@ -34,6 +36,7 @@ __all__ = [
     "Scheme",
     "Status",
     "Tensor",
+    "Tokenizer",
     "attend",
     "attend_backward",
     "case",

@@ -13,6 +13,7 @@ from . import case as case
 
 __version__: str
 __all__ = [
+    "Encoding",
     "Explanation",
     "Figure",
     "LocusError",
@@ -24,6 +25,7 @@ __all__ = [
     "Scheme",
     "Status",
     "Tensor",
+    "Tokenizer",
     "attend",
     "attend_backward",
     "case",
@@ -100,6 +102,38 @@ class Scheme:
     traits: tuple[str, ...]
     options: tuple[Option, ...]
     tensors: tuple[Tensor, ...]
+
+@dataclass(frozen=True)
+class Encoding:
+    ids: list[int]
+    tokens: list[str]
+    offsets: list[tuple[int, int]]
+    types: list[int]
+
+class Tokenizer:
+    kind: str
+    source: str
+    rules: str
+    has_types: bool
+    special: dict[str, int | None]
+    def __init__(self, folder: str | PathLike[str]) -> None: ...
+    def __len__(self) -> int: ...
+    @overload
+    def __call__(
+        self, text: str | bytes, pair: str | bytes | None = None, *, special: bool = True, truncate: int = 0
+    ) -> Encoding: ...
+    @overload
+    def __call__(
+        self,
+        text: Sequence[str | bytes],
+        pair: str | bytes | Sequence[str | bytes | None] | None = None,
+        *,
+        special: bool = True,
+        truncate: int = 0,
+    ) -> list[Encoding]: ...
+    def decode(self, ids: Iterable[int], *, skip_special: bool = True) -> str: ...
+    def token(self, id: int) -> str | None: ...
+    def find(self, token: str) -> int | None: ...
 
 def schemes() -> list[Scheme]: ...
 def set_threads(threads: int) -> None: ...

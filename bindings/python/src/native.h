@@ -165,6 +165,15 @@ PyObject *native_picture(PyObject *module, PyObject *const *args, Py_ssize_t cou
 const locus_figure *native_picture_figure(PyObject *capsule);
 PyObject *native_render(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
+/* ---- tokenizers.c ---- */
+
+PyObject *native_tokenizer_open(PyObject *module, PyObject *path);
+PyObject *native_tokenizer_info(PyObject *module, PyObject *capsule);
+PyObject *native_tokenizer_token(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_tokenizer_find(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_tokenizer_encode(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_tokenizer_decode(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
 /* 0 when a function got as many arguments as it takes. */
 int native_check_count(const char *function, Py_ssize_t found, Py_ssize_t expected);
 
