@@ -71,6 +71,9 @@ locus_status locus_read_parts(const read_files *f);
 /* ---- kinds of files ---- */
 
 locus_status locus_read_tokenizer_json(read_files *f, const char *name);
+/* The same from a tree that is there already. */
+locus_status locus_read_tokenizer_tree(locus_tokenizer *t, const json_value *root,
+                                       locus_error *error);
 /* Parts of tokenizer.json. */
 locus_status locus_read_json_model(locus_tokenizer *t, const json_value *value, locus_error *error);
 locus_status locus_read_json_normalizer(locus_tokenizer *t, const json_value *value,

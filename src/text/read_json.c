@@ -42,7 +42,8 @@ static const text_template one_segment = {.items = {{.kind = ITEM_FIRST}}, .coun
 static const text_template two_segments = {
     .items = {{.kind = ITEM_FIRST}, {.kind = ITEM_SECOND, .type = 1}}, .count = 2};
 
-static locus_status read_root(locus_tokenizer *t, const json_value *root, locus_error *error)
+locus_status locus_read_tokenizer_tree(locus_tokenizer *t, const json_value *root,
+                                       locus_error *error)
 {
     char found[100];
     if (root == NULL || root->kind != LOCUS_JSON_OBJECT)
@@ -65,7 +66,7 @@ locus_status locus_read_tokenizer_json(read_files *f, const char *name)
     locus_tokenizer *t = f->t;
     LOCUS_TRY(locus_read_json(f, name, 1, &tree));
     t->source = t->rules = "tokenizer.json";
-    locus_status status = read_root(t, tree.root, f->error);
+    locus_status status = locus_read_tokenizer_tree(t, tree.root, f->error);
     locus_json_tree_free(&tree);
     if (status != LOCUS_OK) return locus_read_fail_in(f, status, name);
     return locus_read_parts(f);
