@@ -195,12 +195,16 @@ def test_decode_in_pieces(name):
         close(got, want, LOGITS)
 
 
+@pytest.mark.parametrize("lengths", [(4, 8, 5), (30, 18, 41)], ids=["short", "long"])
 @pytest.mark.parametrize("name", ["llama", "qwen3", "gemma3"])
-def test_packed(name):
-    """position_ids that start anew: several texts in one row."""
+def test_packed(name, lengths, attended):
+    """position_ids that start anew: several texts in one row, two rows of them."""
     eager, ours = decoder(name)
-    positions = torch.cat([torch.arange(n) for n in (4, 8, 5)])[None]
-    compare(eager, ours, dict(input_ids=tokens(1, 17), position_ids=positions, use_cache=False))
+    positions = torch.stack([torch.cat([torch.arange(n) for n in order]) for order in (lengths, lengths[::-1])])
+    call = dict(input_ids=tokens(2, sum(lengths)), position_ids=positions, use_cache=False)
+    compare(eager, ours, call)
+    if lengths[0] > 16:  # long enough for calls of their own, without a mask
+        assert len(attended) == 2 * 2 * len(lengths) and not any("mask" in call for call in attended)
 
 
 def test_training_with_dropout():

@@ -80,10 +80,10 @@ def dropout_of(module: torch.nn.Module, p: float) -> float:
 
 def cached(module, past, states: Tensor, crosses: bool, cache_position, project):
     """Keys and values of this call and of earlier ones, with the cache of Hugging Face brought up to date."""
-    from transformers.cache_utils import EncoderDecoderCache
-
     if past is None:
         return project(states)
+    from transformers.cache_utils import EncoderDecoderCache
+
     both = isinstance(past, EncoderDecoderCache)
     cache = (past.cross_attention_cache if crosses else past.self_attention_cache) if both else past
     if crosses and both and past.is_updated.get(module.layer_idx):

@@ -56,6 +56,19 @@ def _parts(function) -> Optional[list]:
     return None
 
 
+_SHORT = 16  # tokens of a text, on the average
+
+
+def _bounds(texts: Tensor) -> list:
+    """[(row, first token, token behind the last), ...] of the texts that packed rows [B,T] hold."""
+    batch, tokens = texts.shape
+    begins = torch.ones_like(texts, dtype=torch.bool)
+    begins[:, 1:] = texts[:, 1:] != texts[:, :-1]
+    row, first = (axis.tolist() for axis in begins.nonzero(as_tuple=True))
+    ends = [b if same == r else tokens for r, same, b in zip(row, row[1:] + [-1], first[1:] + [tokens])]
+    return list(zip(row, first, ends))
+
+
 class _Words(NamedTuple):
     """A causal mask in words: those of attend, and which text of a packed row each token belongs to."""
 
@@ -65,9 +78,12 @@ class _Words(NamedTuple):
     texts: Optional[Tensor]  # [B,T]
 
     def keywords(self) -> Optional[dict]:
-        if self.texts is not None:
-            return None
+        """None: short texts, for which a mask costs less than calls of their own."""
         words = {"causal": True, "query_offset": self.offset}
+        if self.texts is not None:
+            words = {"causal": True, "texts": _bounds(self.texts)}
+            if len(words["texts"]) * _SHORT > self.texts.numel():
+                return None
         if self.window is not None:
             words["window_left"] = self.window - 1
         if self.by_key is not None:
@@ -180,10 +196,23 @@ def locus_attention_forward(
         call = dict(call, key_mask=call["key_mask"].expand(query.shape[0], -1))
     if s_aux is not None:
         call = dict(call, sink=s_aux)
-    out = attend(query, key, value, dropout=dropout, scale=scaling, softcap=softcap, **call)
+    call = dict(call, dropout=dropout, scale=scaling, softcap=softcap)
+    if "texts" in call:
+        out = _by_texts(query, key, value, **call)
+    else:
+        out = attend(query, key, value, **call).transpose(1, 2)
     if head_mask is not None:
-        out = out * head_mask
-    return out.transpose(1, 2).contiguous(), None
+        out = out * head_mask.transpose(1, 2)
+    return out.contiguous(), None
+
+
+def _by_texts(query, key, value, texts: list, **call) -> Tensor:
+    """Packed rows: a call per text, so that the work is the sum of their squares; [B,T,H,D]."""
+    outs = []
+    for row, first, end in texts:
+        part = [x[row : row + 1, :, first:end] for x in (query, key, value)]
+        outs.append(attend(*part, **call)[0].transpose(0, 1))
+    return torch.cat(outs).unflatten(0, (query.shape[0], query.shape[2]))
 
 
 def _eagerly(module, query, key, value, mask, dropout, scaling, is_causal, head_mask, more):

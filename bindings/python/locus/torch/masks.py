@@ -25,6 +25,8 @@ class Seen(NamedTuple):
     causal: bool = False
 
     def arguments(self) -> dict:
+        if self is EVERYTHING:
+            return {}
         return {name: value for name, value in self._asdict().items() if value is not None}
 
 
