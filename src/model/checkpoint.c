@@ -112,6 +112,7 @@ static int64_t extent_of(const model_description *d, char letter)
     case 'R': return d->relative_rows;
     case 'B': return d->bias_rows;
     case 'H': return d->heads;
+    case 'L': return d->labels;
     case 'G': return d->groups > 0 ? d->width / d->groups : 0;
     default: return d->taps; /* K */
     }
@@ -156,6 +157,10 @@ int model_slot_wanted(const model_description *d, model_slot slot)
     case SLOT_CONVOLUTION_BIAS:
     case SLOT_CONVOLUTION_NORM_GAIN:
     case SLOT_CONVOLUTION_NORM_SHIFT: return d->taps > 0;
+    case SLOT_HEAD_MAP:
+    case SLOT_HEAD_MAP_BIAS: return d->head == LOCUS_MODEL_CLASSIFY;
+    case SLOT_HEAD_OUT:
+    case SLOT_HEAD_OUT_BIAS: return d->head != LOCUS_MODEL_NO_HEAD;
     case SLOT_FINAL_NORM_GAIN: return d->final_norm;
     case SLOT_FINAL_NORM_SHIFT: return d->final_norm && d->norm_centred;
     case SLOT_K_BIAS: return d->biases && !d->fused_heads;

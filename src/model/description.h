@@ -13,6 +13,7 @@
  *     sub   = map_o(attend(map_qkv(h)))   or   map_out(activation(map_in(h)) [* map_gate(h)]) */
 
 #include <locus/attention.h>
+#include <locus/model.h>
 
 #include "kernels/kernels.h"
 #include "model/settings.h"
@@ -50,6 +51,11 @@ typedef struct model_description {
     int to_position, from_position; /* content to position, position to content */
     int bias_each_layer;            /* 1: a table of biases in every layer */
     int64_t bias_rows;              /* T5 buckets; 0: none */
+
+    locus_model_head head;            /* of the checkpoint, by `architectures` */
+    int64_t labels;                   /* that it tells apart */
+    int multi_label;                  /* 1: each label by itself */
+    locus_activation head_activation; /* behind the first map of LOCUS_MODEL_CLASSIFY */
 
     int64_t taps, groups; /* convolution beside the first layer; 0: none */
     locus_activation convolution_activation;
@@ -97,6 +103,11 @@ locus_status model_read_bert_sizes(const model_settings *settings, model_descrip
 /* position_embedding_type: absolute, relative_key, relative_key_query. */
 locus_status model_read_bert_positions(const model_settings *settings, model_description *d,
                                        locus_error *error);
+
+/* Which head the checkpoint has, by `architectures`, and its labels. For every family that names
+ * tensors of heads. */
+locus_status model_read_head(const model_settings *settings, model_description *d,
+                             locus_error *error);
 
 /* Refuses a flag that is true. */
 locus_status model_refuse_flag(const model_settings *settings, const char *path,

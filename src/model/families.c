@@ -68,6 +68,7 @@ locus_status model_read_bert_sizes(const model_settings *s, model_description *d
     d->embedding_width = d->width;
     d->norm_centred = d->embedding_norm = d->biases = 1;
     d->padding = -1;
+    d->head_activation = LOCUS_TANH;
     d->scheme = "none";
     d->positions_name = "learned";
     return LOCUS_OK;
@@ -92,6 +93,35 @@ locus_status model_read_bert_positions(const model_settings *s, model_descriptio
     d->positions_name = d->scheme;
     d->relative_rows = 2 * d->positions - 1;
     d->positions = 0; /* no table at the input */
+    return LOCUS_OK;
+}
+
+/* "BertForTokenClassification" has a head of that kind. */
+static int architecture_is(const model_settings *s, const char *what)
+{
+    const model_setting *found = model_setting_find(s, "architectures.0");
+    return found != NULL && found->kind == LOCUS_JSON_STRING && strstr(found->text, what) != NULL;
+}
+
+locus_status model_read_head(const model_settings *s, model_description *d, locus_error *error)
+{
+    static const char map[] = "id2label.";
+    const char *problem;
+    int64_t named = 0;
+    if (architecture_is(s, "ForSequenceClassification"))
+        d->head = LOCUS_MODEL_CLASSIFY;
+    else if (architecture_is(s, "ForTokenClassification"))
+        d->head = LOCUS_MODEL_TAG;
+    else
+        return LOCUS_OK;
+    for (size_t i = 0; i < s->list.count; i++)
+        named += strncmp(((const model_setting *)locus_list_at(&s->list, i))->path, map,
+                         sizeof map - 1) == 0;
+    LOCUS_TRY(model_setting_integer(s, "num_labels", named > 0 ? named : 2, 1, 1 << 16, &d->labels,
+                                    error));
+    LOCUS_TRY(model_setting_text(s, "problem_type", "", &problem, error));
+    d->multi_label = strcmp(problem, "multi_label_classification") == 0 ||
+                     (problem[0] == '\0' && d->labels == 1);
     return LOCUS_OK;
 }
 

@@ -193,6 +193,24 @@ static void give_embedding(const run *r)
     if (r->m->unit_length) locus_unit_forward(&r->m->workers, &y, &y, E);
 }
 
+/* Labels of tokens from their states; of a sequence from that of its first token through a map. */
+static void give_logits(const run *r)
+{
+    const locus_model *m = r->m;
+    const int64_t E = r->d->width, count = r->pass->ragged.sequences;
+    if (r->results->logits == NULL) return;
+    if (r->d->head == LOCUS_MODEL_TAG) {
+        model_map_apply(m, r->w.linear, &m->head_out, r->results->logits, r->w.h, r->pass->tokens,
+                        NULL);
+        return;
+    }
+    const locus_rows y = {r->w.firsts, count, E}, x = {r->w.h, r->pass->tokens, E};
+    locus_pooling_forward(&m->workers, LOCUS_POOL_FIRST, &y, &x, &r->pass->ragged, E);
+    model_map_apply(m, r->w.linear, &m->head_map, r->w.pooled, r->w.firsts, count,
+                    &(model_end){.activation = r->d->head_activation});
+    model_map_apply(m, r->w.linear, &m->head_out, r->results->logits, r->w.pooled, count, NULL);
+}
+
 static locus_status run_layers(const run *r)
 {
     embed(r);
@@ -208,6 +226,7 @@ static locus_status run_layers(const run *r)
         give_hidden(r, l + 1);
     }
     give_embedding(r);
+    give_logits(r);
     return LOCUS_OK;
 }
 
@@ -228,6 +247,9 @@ locus_status locus_model_forward(const locus_model_pass *pass, const locus_model
                           "workspace: found %zu bytes at %s multiple of 8, expected %zu at a "
                           "multiple of 8",
                           workspace_bytes, (uintptr_t)workspace % 8 == 0 ? "a" : "no", pass->bytes);
+    if (results->logits != NULL && pass->model->description.head == LOCUS_MODEL_NO_HEAD)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "logits: the model has no head that gives them");
     run r = {.pass = pass,
              .m = pass->model,
              .d = &pass->model->description,

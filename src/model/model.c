@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/model.h"
 
+#include <inttypes.h>
 #include <locus/runtime.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,6 +26,31 @@ static locus_status unknown_family(const char *type, locus_error *error)
                       locus_escape(quoted, sizeof quoted, type, strlen(type)), list);
 }
 
+static int has_head_names(const model_family *family)
+{
+    const model_name *n = family->names;
+    while (n->name != NULL && n->slot != SLOT_HEAD_OUT) n++;
+    return n->name != NULL;
+}
+
+static locus_status read_labels(locus_model *m, const model_settings *s, locus_error *error)
+{
+    const int64_t count = m->description.labels;
+    if (count == 0) return LOCUS_OK;
+    m->labels = locus_arena_take(&m->texts, (size_t)count * sizeof *m->labels, 16);
+    for (int64_t i = 0; m->labels != NULL && i < count; i++) {
+        char key[40], name[40];
+        const char *label;
+        snprintf(key, sizeof key, "id2label.%" PRId64, i);
+        snprintf(name, sizeof name, "LABEL_%" PRId64, i);
+        LOCUS_TRY(model_setting_text(s, key, name, &label, error));
+        m->labels[i] = locus_arena_copy(&m->texts, label, strlen(label));
+        if (m->labels[i] == NULL) m->labels = NULL;
+    }
+    return m->labels != NULL ? LOCUS_OK
+                             : locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
+}
+
 static locus_status read_config(locus_model *m, const char *folder, locus_error *error)
 {
     model_settings s;
@@ -38,6 +64,9 @@ static locus_status read_config(locus_model *m, const char *folder, locus_error 
         status = m->family != NULL ? m->family->describe(&s, &m->description, error)
                                    : unknown_family(type, error);
     }
+    if (status == LOCUS_OK && has_head_names(m->family))
+        status = model_read_head(&s, &m->description, error);
+    if (status == LOCUS_OK) status = read_labels(m, &s, error);
     model_settings_free(&s);
     return status;
 }
@@ -155,6 +184,7 @@ locus_status locus_model_open(locus_model **out, const char *folder,
     locus_model *m = locus_allocate(allocator, 1, sizeof *m);
     if (m == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
     m->allocator = allocator;
+    m->texts.allocator = allocator;
     const locus_status status = build(m, folder, config, error);
     if (status != LOCUS_OK) {
         locus_model_free(m);
@@ -168,6 +198,7 @@ void locus_model_free(locus_model *m)
 {
     if (m == NULL) return;
     model_unload(m);
+    locus_arena_clear(&m->texts);
     locus_release(m->allocator, m);
 }
 
@@ -191,8 +222,16 @@ void locus_model_describe(const locus_model *m, locus_model_info *info)
         .bytes = m->bytes,
         .pooling = (uint32_t)m->pooling,
         .unit_length = (uint32_t)m->unit_length,
+        .head = (uint32_t)d->head,
+        .multi_label = (uint32_t)d->multi_label,
+        .labels = d->labels,
         .threads = m->workers.threads,
         .isa = m->workers.kernels->isa,
     };
     locus_hand_back(info, &found, sizeof found);
+}
+
+const char *locus_model_label(const locus_model *m, int64_t index)
+{
+    return index >= 0 && index < m->description.labels ? m->labels[index] : NULL;
 }

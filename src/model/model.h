@@ -41,6 +41,9 @@ struct locus_model {
     const float *convolution_bias;
     locus_packed *convolution; /* [groups]; NULL: none */
     model_layer *layers;       /* [layers], or one that all share */
+    model_map head_map, head_out;
+    const char **labels; /* [labels] */
+    locus_arena texts;
     locus_model_pooling pooling;
     int unit_length;
     int64_t parameters;

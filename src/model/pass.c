@@ -59,6 +59,10 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
     w->heads = carve(&c, N, A, sizeof(float));
     w->inner = carve(&c, N, d->feed_forward, sizeof(float));
     if (d->gated) w->gate = carve(&c, N, d->feed_forward, sizeof(float));
+    if (d->head == LOCUS_MODEL_CLASSIFY) {
+        w->firsts = carve(&c, p->ragged.sequences, d->width, sizeof(float));
+        w->pooled = carve(&c, p->ragged.sequences, d->width, sizeof(float));
+    }
     w->lse = carve(&c, d->heads, p->longest, sizeof(float));
     w->position = carve(&c, N, 1, sizeof(int32_t));
     for (size_t i = 0; i < p->plan_count; i++) {

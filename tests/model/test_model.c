@@ -41,6 +41,7 @@ static void remove_folder(const char *path)
 typedef struct answer {
     float hidden[LAYERS + 1][TOKENS * WIDTH];
     float embedding[SEQUENCES * WIDTH];
+    float logits[TOKENS * 3]; /* of a head with at most 3 labels */
 } answer;
 
 static void set_ids(int32_t ids[TOKENS])
@@ -108,6 +109,11 @@ static void check_alone(const locus_model *model, const int32_t *ids, const answ
         for (int l = 0; l <= LAYERS; l++)
             same &= memcmp(alone.hidden[l], batch->hidden[l] + first * WIDTH,
                            (size_t)(count * WIDTH) * sizeof(float)) == 0;
+        const int64_t labels = model->description.labels;
+        const int tags = model->description.head == LOCUS_MODEL_TAG;
+        if (labels > 0)
+            same &= memcmp(alone.logits, batch->logits + (tags ? first : s) * labels,
+                           (size_t)(tags ? count * labels : labels) * sizeof(float)) == 0;
         CHECK(same, "sequence %d depends on the batch", s);
     }
 }
@@ -217,7 +223,7 @@ static void test_tensors(const test_model *m)
     write_model(path, m, NULL);
     const model_family *family = model_family_find(m->type);
     if (model_settings_read(&s, path, "config.json", NULL, &error) != LOCUS_OK ||
-        family->describe(&s, &d, &error) != LOCUS_OK)
+        family->describe(&s, &d, &error) != LOCUS_OK || model_read_head(&s, &d, &error) != LOCUS_OK)
         exit(2);
     model_settings_free(&s);
     for (const model_name *n = family->names; n->name != NULL; n++) {
@@ -328,6 +334,7 @@ static void test_calls(void)
     CHECK(info.width == WIDTH && info.layers == LAYERS && strcmp(info.family, "bert") == 0 &&
               info.most_tokens == 40 && info.pooling == LOCUS_MODEL_POOL_MEAN,
           "wrong description");
+    CHECK(info.head == LOCUS_MODEL_NO_HEAD && locus_model_label(model, 0) == NULL, "a head");
     locus_model_free(model);
     locus_model_free(NULL);
     locus_model_pass_free(NULL);

@@ -48,6 +48,10 @@ static const model_name names[] = {
     {SLOT_OUT_BIAS, LAYER "ffn_output.bias"},
     {SLOT_FORWARD_NORM_GAIN, LAYER "full_layer_layer_norm.weight"},
     {SLOT_FORWARD_NORM_SHIFT, LAYER "full_layer_layer_norm.bias"},
+    {SLOT_HEAD_MAP, "pooler.weight"},
+    {SLOT_HEAD_MAP_BIAS, "pooler.bias"},
+    {SLOT_HEAD_OUT, "classifier.weight"},
+    {SLOT_HEAD_OUT_BIAS, "classifier.bias"},
     {SLOT_COUNT, NULL},
 };
 

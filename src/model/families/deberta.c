@@ -48,6 +48,10 @@ static const model_name names[] = {
     {SLOT_OUT_BIAS, "encoder.layer.#.output.dense.bias"},
     {SLOT_FORWARD_NORM_GAIN, "encoder.layer.#.output.LayerNorm.weight"},
     {SLOT_FORWARD_NORM_SHIFT, "encoder.layer.#.output.LayerNorm.bias"},
+    {SLOT_HEAD_MAP, "pooler.dense.weight"},
+    {SLOT_HEAD_MAP_BIAS, "pooler.dense.bias"},
+    {SLOT_HEAD_OUT, "classifier.weight"},
+    {SLOT_HEAD_OUT_BIAS, "classifier.bias"},
     {SLOT_COUNT, NULL},
 };
 

@@ -80,6 +80,7 @@ locus_status model_describe_deberta(const model_settings *s, model_description *
                                         &d->positions, error));
         d->most_tokens = d->positions;
     }
+    LOCUS_TRY(model_read_activation(s, "pooler_hidden_act", "gelu", &d->head_activation, error));
     return read_relative(s, d, error);
 }
 
@@ -124,6 +125,10 @@ static const model_name names[] = {
     {SLOT_OUT_BIAS, "encoder.layer.#.output.dense.bias"},
     {SLOT_FORWARD_NORM_GAIN, "encoder.layer.#.output.LayerNorm.weight"},
     {SLOT_FORWARD_NORM_SHIFT, "encoder.layer.#.output.LayerNorm.bias"},
+    {SLOT_HEAD_MAP, "pooler.dense.weight"},
+    {SLOT_HEAD_MAP_BIAS, "pooler.dense.bias"},
+    {SLOT_HEAD_OUT, "classifier.weight"},
+    {SLOT_HEAD_OUT_BIAS, "classifier.bias"},
     {SLOT_COUNT, NULL},
 };
 

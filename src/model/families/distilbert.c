@@ -22,6 +22,7 @@ static locus_status describe(const model_settings *s, model_description *d, locu
     d->padding = -1;
     d->norm_centred = d->embedding_norm = d->biases = 1;
     d->norm_epsilon = 1e-12;
+    d->head_activation = LOCUS_RELU;
     d->scheme = "none";
     d->positions_name = "learned";
     return LOCUS_OK;
@@ -50,6 +51,10 @@ static const model_name names[] = {
     {SLOT_OUT_BIAS, "transformer.layer.#.ffn.lin2.bias"},
     {SLOT_FORWARD_NORM_GAIN, "transformer.layer.#.output_layer_norm.weight"},
     {SLOT_FORWARD_NORM_SHIFT, "transformer.layer.#.output_layer_norm.bias"},
+    {SLOT_HEAD_MAP, "pre_classifier.weight"},
+    {SLOT_HEAD_MAP_BIAS, "pre_classifier.bias"},
+    {SLOT_HEAD_OUT, "classifier.weight"},
+    {SLOT_HEAD_OUT_BIAS, "classifier.bias"},
     {SLOT_COUNT, NULL},
 };
 

@@ -50,6 +50,14 @@ static const model_name names[] = {
     {SLOT_OUT_BIAS, "encoder.layer.#.output.dense.bias"},
     {SLOT_FORWARD_NORM_GAIN, "encoder.layer.#.output.LayerNorm.weight"},
     {SLOT_FORWARD_NORM_SHIFT, "encoder.layer.#.output.LayerNorm.bias"},
+    {SLOT_HEAD_MAP, "classifier.dense.weight"},
+    {SLOT_HEAD_MAP, "pooler.dense.weight"},
+    {SLOT_HEAD_MAP_BIAS, "classifier.dense.bias"},
+    {SLOT_HEAD_MAP_BIAS, "pooler.dense.bias"},
+    {SLOT_HEAD_OUT, "classifier.out_proj.weight"},
+    {SLOT_HEAD_OUT, "classifier.weight"},
+    {SLOT_HEAD_OUT_BIAS, "classifier.out_proj.bias"},
+    {SLOT_HEAD_OUT_BIAS, "classifier.bias"},
     {SLOT_COUNT, NULL},
 };
 

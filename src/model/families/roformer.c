@@ -16,6 +16,7 @@ static locus_status describe(const model_settings *s, model_description *d, locu
     LOCUS_TRY(model_setting_integer(s, "type_vocab_size", 2, 0, 1 << 16, &d->types, error));
     LOCUS_TRY(model_setting_integer(s, "max_position_embeddings", 1536, 1, 1 << 20, &d->most_tokens,
                                     error));
+    d->head_activation = d->activation;
     d->scheme = d->positions_name = "rope";
     LOCUS_TRY(locus_options_init(&d->options, d->scheme));
     d->options_given = 1;
