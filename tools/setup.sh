@@ -71,7 +71,7 @@ missing() {
     has_libomp || want libomp-14-dev
     has_format || want clang-format-14
     has_openblas || want libopenblas0
-    wanted="$wanted $(page_packages | tr '\n' ' ')"
+    for package in $(page_packages); do want "$package"; done
     [ "$purpose" != tests ] || { has node || want nodejs; has tsc || want node-typescript; }
     # opens the demo's page
     [ "$purpose" != tests ] || has chromium || has chromium-browser || has google-chrome || want chromium

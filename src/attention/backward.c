@@ -209,7 +209,7 @@ static void finish_queries(const locus_backward_worker *w, const locus_gradient_
     if (!w->call->wanted.q) return;
     if (plan->turn_query != NULL)
         locus_turn_rows(plan, (locus_sums){rows->dcontent, D}, rows->dcontent, D,
-                        plan->turn_query + 2 * plan->call.pairs * first, -1.0f, count);
+                        locus_query_turns(plan, w->head.b, first), -1.0f, count);
     float *to = locus_query_row(&w->head, q, first);
     plan->kernels->scale_rows(to, q->stride[2], rows->dcontent, D, NULL, factor, count, D,
                               w->call->accumulate);
@@ -272,11 +272,11 @@ static void run_group(locus_backward_worker *w, const backward_task *task, int64
 }
 
 /* Turn the task's dk back to where its keys came from. */
-static void turn_keys_back(const locus_plan *plan, const locus_slot *slot)
+static void turn_keys_back(const locus_plan *plan, int64_t b, const locus_slot *slot)
 {
     if (plan->turn_key == NULL || slot->k.data == NULL) return;
-    locus_turn_rows(plan, slot->k, slot->k.data, slot->k.row_stride, plan->turn_key, -1.0f,
-                    plan->call.Tk);
+    locus_turn_rows(plan, slot->k, slot->k.data, slot->k.row_stride, locus_key_turns(plan, b, 0),
+                    -1.0f, plan->call.Tk);
 }
 
 /* Nothing is hidden, and no row of the task has hidden itself: see locus_gradient_tile_begin. */
@@ -308,7 +308,7 @@ static void run_task(void *context, size_t index, uint32_t thread)
     for (int64_t tile = task.tile_from; tile < task.tile_to; tile += group)
         run_group(&worker, &task, tile, min_i64(tile + group, task.tile_to));
     locus_spread_keys_end(&worker);
-    turn_keys_back(plan, &slot);
+    turn_keys_back(plan, task.b, &slot);
 }
 
 static void run_rounds(locus_backward_call *call)

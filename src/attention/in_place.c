@@ -52,9 +52,9 @@ static void turn_keys(const locus_scores *s, float *to, int64_t first, int64_t c
 {
     const locus_plan *plan = s->head->plan;
     const locus_tensor *k = &s->head->in->k;
-    const int64_t D = plan->call.D, turns = 2 * plan->call.pairs;
+    const int64_t D = plan->call.D;
     plan->kernels->turn(to, D, locus_key_row(s->head, k, first), k->stride[2],
-                        plan->turn_key + turns * first, plan->call.pairs,
+                        locus_key_turns(plan, s->head->b, first), plan->call.pairs,
                         plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, 1.0f, count, D,
                         locus_prefetch_due(s->prefetch, count));
 }
@@ -109,8 +109,8 @@ static void multiply_content(locus_scores *s, const locus_tile *tile, const locu
     if (plan->turn_key == NULL)
         multiply(s, &d);
     else if (turns_in_passing(plan, d.rows))
-        plan->kernels->turn_dots(d.c, d.a, d.right, d.right_stride, plan->turn_key + D * key,
-                                 plan->call.pairs,
+        plan->kernels->turn_dots(d.c, d.a, d.right, d.right_stride,
+                                 locus_key_turns(plan, s->head->b, key), plan->call.pairs,
                                  plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, d.columns,
                                  d.plus, locus_prefetch_due(s->prefetch, d.columns));
     else

@@ -66,7 +66,7 @@ static const float *copied_keys(const head_context *head, locus_keys *keys, int6
         locus_copy_rows(rows, from, k->stride[2], count, D);
     else
         locus_turn_rows(plan, (locus_sums){rows, D}, from, k->stride[2],
-                        plan->turn_key + 2 * plan->call.pairs * first, 1.0f, count);
+                        locus_key_turns(plan, head->b, first), 1.0f, count);
     return rows;
 }
 

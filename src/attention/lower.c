@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/lower.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -118,22 +119,61 @@ static locus_status lower_index(locus_plan *plan)
     return LOCUS_OK;
 }
 
-/* cos and sin for positions first .. first + count - 1, [count][2][pairs], times the gain
- * inside the block; direction is 1 for queries, -1 for keys. */
-static float *turn_table(const locus_plan *plan, int64_t first, int64_t count, double direction)
+/* Positions that rotations see: those of the rows, or those that the call brings. */
+typedef struct turn_side {
+    int is_key;
+    const locus_tensor *given; /* q_positions or k_positions, may be absent */
+    int64_t first, rows;       /* position of row 0 without them */
+    double direction;          /* of the gain: 1 for queries, -1 for keys */
+} turn_side;
+
+static turn_side query_side(const locus_call *call)
+{
+    return (turn_side){0, &call->q_positions, call->query_offset, call->Tq, 1.0};
+}
+static turn_side key_side(const locus_call *call)
+{
+    return (turn_side){1, &call->k_positions, 0, call->Tk, -1.0};
+}
+
+static int brings_positions(const locus_call *call)
+{
+    return locus_present(&call->q_positions) || locus_present(&call->k_positions);
+}
+
+/* Tables that differ from one batch entry to the next. */
+static int64_t turn_entries(const locus_call *call, const turn_side *side)
+{
+    const uint32_t batched = call->options.axes > 1 ? 3 : 2;
+    return side->given->rank == batched ? call->B : 1;
+}
+
+/* Of the position, what the gain of a row counts: steps inside its block. Positions that the call
+ * brings have one origin instead. */
+static int64_t gain_steps(const locus_plan *plan, int64_t position)
+{
+    if (brings_positions(&plan->call)) return position - plan->gain_origin;
+    return position - plan->gain_block * locus_gain_block_of(plan, position);
+}
+
+/* cos and sin of every row, [entries][rows][2][pairs], times the gain. */
+static float *turn_table(const locus_plan *plan, const turn_side *side, int64_t entries)
 {
     const locus_call *call = &plan->call;
+    const int64_t rows = side->rows, run = call->pairs / call->options.axes;
     float *table =
-        locus_allocate(plan->allocator, (size_t)(count * call->pairs), 2 * sizeof *table);
+        locus_allocate(plan->allocator, (size_t)(entries * rows * call->pairs), 2 * sizeof *table);
     if (table == NULL) return NULL;
     for (int64_t t = 0; t < call->pairs; t++) {
         double frequency, log_gain;
         call->scheme->turn(call, t, &frequency, &log_gain);
-        for (int64_t i = 0; i < count; i++) {
-            const double angle = (double)(first + i) * frequency;
-            const int64_t step =
-                first + i - plan->gain_block * locus_gain_block_of(plan, first + i);
-            const double gain = log_gain == 0.0 ? 1.0 : exp(direction * (double)step * log_gain);
+        for (int64_t i = 0; i < entries * rows; i++) {
+            const int64_t row = i % rows;
+            const int64_t position =
+                locus_call_position(call, side->is_key, i / rows, row, t / run, side->first + row);
+            const double angle = (double)position * frequency;
+            const double steps = (double)gain_steps(plan, position);
+            const double gain = log_gain == 0.0 ? 1.0 : exp(side->direction * steps * log_gain);
             table[2 * i * call->pairs + t] = (float)(gain * cos(angle));
             table[(2 * i + 1) * call->pairs + t] = (float)(gain * sin(angle));
         }
@@ -155,13 +195,46 @@ static int64_t choose_gain_block(const locus_call *call, double *steepest)
     return block;
 }
 
+static void spread_of(const locus_call *call, const turn_side *side, int64_t *low, int64_t *high)
+{
+    const int64_t entries = turn_entries(call, side);
+    for (int64_t i = 0; i < entries * side->rows; i++) {
+        const int64_t row = i % side->rows;
+        const int64_t p =
+            locus_call_position(call, side->is_key, i / side->rows, row, 0, side->first + row);
+        *low = min_i64(*low, p);
+        *high = max_i64(*high, p);
+    }
+}
+
+/* Positions that the call brings may lie anywhere, so no tile has a gain of its own: all rows
+ * count from the middle, and positions so far apart that a factor would leave the range of a
+ * float are refused. */
+static locus_status lower_origin(locus_plan *plan, double steepest, locus_error *error)
+{
+    const locus_call *call = &plan->call;
+    const turn_side queries = query_side(call), keys = key_side(call);
+    int64_t low = INT64_MAX, high = INT64_MIN;
+    spread_of(call, &queries, &low, &high);
+    spread_of(call, &keys, &low, &high);
+    if (low > high) return LOCUS_OK; /* no rows */
+    plan->gain_origin = low + (high - low) / 2;
+    const double most = 2.0 * 80.0 / steepest;
+    if ((double)(high - low) <= most) return LOCUS_OK;
+    return locus_fail(error, LOCUS_ERR_UNSUPPORTED,
+                      "tensor %s: found positions %" PRId64 " apart, expected at most %.0f",
+                      locus_present(&call->q_positions) ? "q_positions" : "k_positions", high - low,
+                      most);
+}
+
 /* Gains between blocks; columns that are not turned have none. */
-static locus_status lower_gains(locus_plan *plan)
+static locus_status lower_gains(locus_plan *plan, locus_error *error)
 {
     const locus_call *call = &plan->call;
     double steepest;
     plan->gain_block = choose_gain_block(call, &steepest);
     if (steepest == 0.0) return LOCUS_OK;
+    if (brings_positions(call)) return lower_origin(plan, steepest, error);
     const int64_t last_key = locus_gain_block_of(plan, call->Tk);
     const int64_t last_query = locus_gain_block_of(plan, call->query_offset + call->Tq);
     plan->least_block = locus_gain_block_of(plan, call->query_offset) - last_key;
@@ -183,13 +256,18 @@ static locus_status lower_gains(locus_plan *plan)
     return LOCUS_OK;
 }
 
-static locus_status lower_turns(locus_plan *plan)
+static locus_status lower_turns(locus_plan *plan, locus_error *error)
 {
     const locus_call *call = &plan->call;
-    const locus_status status = lower_gains(plan);
+    const turn_side queries = query_side(call), keys = key_side(call);
+    const int64_t query_entries = turn_entries(call, &queries);
+    const int64_t key_entries = turn_entries(call, &keys);
+    const locus_status status = lower_gains(plan, error);
     if (status != LOCUS_OK) return status;
-    plan->turn_query = turn_table(plan, call->query_offset, call->Tq, 1.0);
-    plan->turn_key = turn_table(plan, 0, call->Tk, -1.0);
+    plan->turn_query = turn_table(plan, &queries, query_entries);
+    plan->turn_key = turn_table(plan, &keys, key_entries);
+    plan->turn_query_batch = query_entries > 1 ? 2 * call->pairs * call->Tq : 0;
+    plan->turn_key_batch = key_entries > 1 ? 2 * call->pairs * call->Tk : 0;
     return plan->turn_query && plan->turn_key ? LOCUS_OK : LOCUS_ERR_MEMORY;
 }
 
@@ -221,7 +299,7 @@ locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_er
         plan->bias_row = rows_by_z(plan, scheme->bias_row);
         if (plan->bias_row == NULL) status = LOCUS_ERR_MEMORY;
     }
-    if (status == LOCUS_OK && scheme->turn != NULL) status = lower_turns(plan);
+    if (status == LOCUS_OK && scheme->turn != NULL) status = lower_turns(plan, error);
     return status == LOCUS_ERR_MEMORY ? locus_fail(error, status, "plan: out of memory") : status;
 }
 

@@ -49,12 +49,15 @@ struct locus_plan {
      * gain_block positions: e^(s log_gain) for queries, e^(-s log_gain) for keys at position
      * s of the block. The rest of the gain, e^((query block - key block) log_gain), belongs
      * to a tile; so no factor under- or overflows before the product does. */
-    float *turn_query;  /* [Tq][2][pairs] cos, sin; NULL: no rotation */
-    float *turn_key;    /* [Tk][2][pairs]                             */
-    int64_t gain_block; /* a key tile lies inside one                 */
-    float *gain;        /* [blocks][D] by query block minus key block, from least_block on;
+    float *turn_query;                        /* [Tq][2][pairs] cos, sin; NULL: no rotation */
+    float *turn_key;                          /* [Tk][2][pairs]                             */
+    int64_t turn_query_batch, turn_key_batch; /* floats from one batch entry to the next, where
+                                                 each has positions of its own; else 0 */
+    int64_t gain_block;                       /* a key tile lies inside one                 */
+    float *gain; /* [blocks][D] by query block minus key block, from least_block on;
                            NULL: no gain                              */
     int64_t least_block;
+    int64_t gain_origin; /* of positions that the call brings */
 
     int rows_path;       /* forward reads keys in place: packing does not pay         */
     int keys_exceed_l2;  /* the keys and values of a head do not stay in the second cache */
@@ -76,6 +79,16 @@ static inline int64_t locus_gain_block_of(const locus_plan *plan, int64_t positi
 {
     const int64_t block = plan->gain_block;
     return position >= 0 ? position / block : -((-position + block - 1) / block);
+}
+
+/* cos and sin of query row `row`, of key row `row` and of those that follow. */
+static inline const float *locus_query_turns(const locus_plan *plan, int64_t b, int64_t row)
+{
+    return plan->turn_query + b * plan->turn_query_batch + 2 * plan->call.pairs * row;
+}
+static inline const float *locus_key_turns(const locus_plan *plan, int64_t b, int64_t row)
+{
+    return plan->turn_key + b * plan->turn_key_batch + 2 * plan->call.pairs * row;
 }
 
 static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }

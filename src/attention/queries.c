@@ -65,8 +65,8 @@ static void load_content(const head_context *head, locus_queries *queries)
     if (plan->turn_query == NULL) return;
     locus_turn_rows(plan, (locus_sums){content, D},
                     in_place ? locus_query_row(head, q, queries->first) : content,
-                    in_place ? q->stride[2] : D,
-                    plan->turn_query + 2 * plan->call.pairs * queries->first, 1.0f, queries->count);
+                    in_place ? q->stride[2] : D, locus_query_turns(plan, head->b, queries->first),
+                    1.0f, queries->count);
 }
 
 /* scale pos_q of the rows that have one; the others see no key. */

@@ -21,9 +21,6 @@ locus_status locus_refuse_unsupported(const locus_call *call, const locus_tensor
         const char *what;
     } features[] = {
         {call->sequences > 0, "tensor q_offsets"},
-        {locus_present(&call->frequencies), "tensor frequencies"},
-        {locus_present(&call->q_positions), "tensor q_positions"},
-        {locus_present(&call->k_positions), "tensor k_positions"},
     };
     for (size_t i = 0; i < sizeof features / sizeof *features; i++)
         if (features[i].found) return refuse(features[i].what, error);
