@@ -267,9 +267,11 @@ static int64_t terms(reader *r)
 static int64_t sum(reader *r)
 {
     int64_t value = terms(r);
-    while (!r->failed && r->at[0] == '<' && r->at[1] == '<') {
+    while (!r->failed && (*r->at == '<' || *r->at == '>') && r->at[1] == *r->at) {
+        const int left = *r->at == '<';
         r->at += 2;
-        value = (int64_t)((uint64_t)value << terms(r));
+        const int64_t bits = terms(r);
+        value = left ? (int64_t)((uint64_t)value << bits) : value >> bits;
     }
     return value;
 }

@@ -75,6 +75,9 @@ static void test_buckets(void)
     judge("t5", "buckets=64 max_distance=20000 bidirectional=0", few);
     judge("t5", "buckets=64 max_distance=9000 query_offset=0", few);
     judge("t5", "buckets=64 max_distance=300000 query_offset=250000", few);
+    /* more rows than a byte and than two bytes count */
+    judge("t5", "buckets=600 max_distance=9000", few);
+    judge("t5", "buckets=65536 max_distance=80000 bidirectional=0 query_offset=70000", few);
     judge("deberta", "span=512 buckets=512 max_distance=20000", few);
     judge("deberta", "span=256 buckets=256 max_distance=9000 query_offset=0", few);
     judge("shaw", "clip_left=6000 clip_right=5500 query_offset=6001", few);
