@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # fuzz.sh RUNS [TARGET...]: build the targets of tests/fuzz with libFuzzer, AddressSanitizer and
-# UndefinedBehaviorSanitizer (clang), and run each so many times from the files of tests/data.
+# UndefinedBehaviorSanitizer (clang-14 and libclang-rt-14-dev), and run each so many times from the
+# files of tests/data.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 runs=${1:-100000}

@@ -103,7 +103,7 @@ static void strip(joiner *j)
            (unicode_class(u, utf8_read_back(j->out.data, j->out.bytes, &length)) &
             UNICODE_PY_SPACE) != 0)
         j->out.bytes -= length;
-    memmove(j->out.data, j->out.data + begin, j->out.bytes - begin);
+    if (begin > 0) memmove(j->out.data, j->out.data + begin, j->out.bytes - begin);
     j->out.bytes -= begin;
 }
 
