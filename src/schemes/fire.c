@@ -24,7 +24,8 @@ static double psi(double slope, double x) { return log1p(fabs(slope * x)); }
 static fire at_query(const locus_tensors *in, int64_t m)
 {
     const double slope = locus_get(IN(in, C), 0, 0, 0, 0);
-    const double reach = fmax((double)m, fabs(locus_get(IN(in, THRESHOLD), 0, 0, 0, 0)));
+    const double threshold = fabs(locus_get(IN(in, THRESHOLD), 0, 0, 0, 0));
+    const double reach = threshold <= (double)m ? (double)m : threshold; /* a NaN stays one */
     return (fire){
         IN(in, W_1),          IN(in, B_1), IN(in, W_2), slope, reach, psi(slope, reach) + 1e-6,
         IN(in, W_1)->shape[0]};

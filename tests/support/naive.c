@@ -72,6 +72,7 @@ static int64_t table_row(const test_problem *p, int64_t delta)
     if (is(p, "shaw")) return clip(-delta, -o->clip_left, o->clip_right) + o->clip_left;
     if (is(p, "transformer_xl"))
         return (o->clamp == 0 ? delta : clip(delta, -o->clamp, o->clamp)) - o->delta_min;
+    if (is(p, "table")) return ((const int64_t *)p->in[0].rows.data)[delta - o->delta_min];
     if (is(p, "deberta"))
         return clip(test_naive_deberta(delta, o->buckets, o->max_distance) + o->span, 0,
                     2 * o->span - 1);
@@ -127,11 +128,35 @@ static real published_slope(int64_t head, int64_t heads)
     return powl(2, -8 * step);
 }
 
-static real bias_of(const test_problem *p, int64_t head, int64_t delta)
+static real number(const test_problem *p, const char *name, int64_t at)
+{
+    return (real)((const double *)locus_tensor_named((locus_tensors *)&p->in[0], name)->data)[at];
+}
+
+/* FIRE: the distance over the distance to the threshold or to the first token, through a layer. */
+static real fire_of(const test_problem *p, int64_t head, int64_t m, int64_t delta)
+{
+    const real c = number(p, "c", 0), threshold = fabsl(number(p, "threshold", 0));
+    const real reach = (real)m > threshold ? (real)m : threshold;
+    const real z = log1pl(fabsl(c * (real)delta)) / (log1pl(fabsl(c * reach)) + 1e-6L);
+    const int64_t features = locus_tensor_named((locus_tensors *)&p->in[0], "w_1")->shape[0];
+    real sum = number(p, "b_2", head);
+    for (int64_t f = 0; f < features; f++) {
+        const real x = number(p, "w_1", f) * z + number(p, "b_1", f);
+        if (!(x <= 0)) sum += number(p, "w_2", head * features + f) * x;
+    }
+    return sum;
+}
+
+static real bias_of(const test_problem *p, int64_t head, int64_t m, int64_t delta)
 {
     const locus_options *o = &p->config.options;
     const locus_tensors *in = &p->in[0];
     const real r = fabsl((real)delta);
+    if (is(p, "fire")) return fire_of(p, head, m, delta);
+    if (is(p, "distance")) return (real)row_at(&in->bias, head, 0, 0)[delta - o->delta_min];
+    if (is(p, "table"))
+        return in->bias.rank != 0 ? (real)row_at(&in->bias, table_row(p, delta), 0, 0)[head] : 0;
     if (in->bias.rank != 0)
         return (real)row_at(
             &in->bias, test_naive_t5(-delta, o->buckets, o->max_distance, o->bidirectional != 0), 0,
@@ -151,7 +176,7 @@ static real position_part(const test_problem *p, const pair *at, real c)
     const locus_tensors *in = &p->in[0];
     if (in->cls.rank != 0 && (at->m == 0 || at->n == 0))
         return (real)row_at(&in->cls, at->m == 0 ? 0 : 1, 0, 0)[at->h];
-    const real bias = bias_of(p, at->h, at->m - at->n);
+    const real bias = bias_of(p, at->h, at->m, at->m - at->n);
     if (in->pos_q.rank == 0) return bias;
     return bias + c * dot(row_at(&in->pos_q, at->h, at->m, 0), row_at(&in->pos_k, at->h, at->n, 0),
                           p->spec.D);
