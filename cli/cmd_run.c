@@ -291,7 +291,8 @@ static int check(const run_values *v)
         return near != NULL
                    ? cli_complain("run", CLI_USAGE, "--task: no task \"%s\"; did you mean \"%s\"?",
                                   quoted, near)
-                   : cli_complain("run", CLI_USAGE, "--task: expected embed or hidden, got \"%s\"",
+                   : cli_complain("run", CLI_USAGE,
+                                  "--task: expected embed, classify, tokens or hidden, got \"%s\"",
                                   quoted);
     }
     const int hidden = v->task != NULL && wants_hidden(v);
