@@ -75,6 +75,27 @@ static void test_views_of(size_t i)
         }
 }
 
+/* Three batch entries with memory: strides of a batch count from the second on. */
+static void test_memory(void)
+{
+    for (int kind = TEST_VIEWS_GAPS; kind <= TEST_VIEWS_BROADCAST; kind++) {
+        if (!check_begin("bounds/layer-memory/%d", kind)) continue;
+        test_problem *p = test_problem_new(&(test_spec){.scheme = "none",
+                                                        .level = LOCUS_LAYER,
+                                                        .B = 4,
+                                                        .H = 2,
+                                                        .Tq = 5,
+                                                        .Tk = 12,
+                                                        .D = 4,
+                                                        .E = 9,
+                                                        .seed = 3});
+        test_views *views = test_views_new(p, kind, 5 + (uint64_t)kind);
+        test_judge(p, &(test_manner){0});
+        test_problem_free(p);
+        test_views_free(views);
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const char *const constants[] = {
@@ -86,5 +107,6 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         if (!check_sample() || i % 3 == 0) cross(constants[i], i);
     for (size_t i = 0; i < LAYER_SPECS; i += check_sample() ? 3 : 1) test_views_of(i);
+    test_memory();
     return check_finish("bounds/layers");
 }

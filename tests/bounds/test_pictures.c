@@ -213,6 +213,30 @@ static void test_shown(void)
     }
 }
 
+/* The curve of head h is -slope(h) |m - n|, for every head that is shown. */
+static void test_curves(void)
+{
+    enum { HEADS = 8 };
+    locus_picture_request request;
+    locus_picture *picture = NULL;
+    locus_error error = {{0}};
+    if (!check_begin("bounds/pictures/curves")) return;
+    locus_picture_request_init(&request, "alibi");
+    request.what = "bias";
+    request.heads = HEADS;
+    request.length = 40;
+    CHECK(locus_picture_new(&picture, &request, &error) == LOCUS_OK, "%s", error.text);
+    const locus_panel *panel = &locus_picture_figure(picture)->panels[0];
+    CHECK(panel->series_count == HEADS, "%zu curves", panel->series_count);
+    for (size_t h = 0; h < panel->series_count; h++) {
+        const locus_series *curve = &panel->series[h];
+        for (size_t i = 0; i < curve->count; i++)
+            CHECK(fabs(curve->y[i] + exp2(-(double)(h + 1)) * fabs(curve->x[i])) < 1e-12,
+                  "head %zu at %g: %g", h, curve->x[i], curve->y[i]);
+    }
+    locus_picture_free(picture);
+}
+
 int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
@@ -222,5 +246,6 @@ int main(int argc, char **argv)
     test_rows("plot/BLOCK_ROWS", 0, 0);
     test_width();
     test_shown();
+    test_curves();
     return check_finish("bounds/pictures");
 }
