@@ -32,7 +32,8 @@ def test_golden(path):
     try:
         result = locus.case.run(path)
     except locus.LocusError as error:
-        if error.status is not locus.Status.UNSUPPORTED:
+        oracle_only = path.parent.name in ("ragged", "half")  # and no others
+        if error.status is not locus.Status.UNSUPPORTED or not oracle_only:
             raise
         pytest.skip(str(error))
     special = TOLERANCES.get(f"{path.parent.name}/{path.name}", {})
