@@ -9,10 +9,11 @@
  *     left panel    h <= `rows` rows of A, as [inner / LOCUS_LANES][h][LOCUS_LANES] where
  *                   A lies by rows, [inner][h] where it lies by columns, so that packing
  *                   is copying; the rows of a block are spread evenly over the least
- *                   number of panels, one behind the other
+ *                   number of panels, one behind the other. Where `left_in_place` is
+ *                   set, A that lies by rows is not packed
  *     right panel   [inner][columns], the last one filled up with zeros
  * so that the innermost loop reads both of them from one end to the other. A right panel stays
- * in the first cache while all left panels, which lie in the second, go by.
+ * in the first cache (of wide vectors, in the second) while all left panels go by.
  *
  * Every element of C is summed in blocks counted from inner index 0: each block is one chain of
  * multiply-adds in ascending order that starts at 0, and the blocks are added in ascending
@@ -28,7 +29,7 @@
 /* Right panels are packed for LOCUS_RIGHT_COLUMNS columns at a time, a multiple of the columns of
  * every panel; a block of so many takes at most LOCUS_RIGHT_FLOATS floats. */
 #define LOCUS_RIGHT_COLUMNS 64
-#define LOCUS_RIGHT_FLOATS (16 * 1024)
+#define LOCUS_RIGHT_FLOATS (32 * 1024)
 
 /* Pack a block of A that lies by rows: A[i][j] = a[i * a_row + j] for i < rows, j < inner. Room:
  * locus_left_floats(rows, inner). */
@@ -75,6 +76,7 @@ typedef struct locus_linear_tile {
     int64_t c_row;
     const float *left;
     int left_columns;   /* packed from columns, not from rows */
+    int64_t left_row;   /* of A in place */
     const float *right; /* panel p at right + p * right_stride */
     int64_t right_stride;
     int64_t rows, inner, columns;
@@ -96,6 +98,7 @@ typedef LOCUS_LINEAR((*locus_linear_fn));
 typedef struct locus_linear_kernels {
     int64_t rows, columns; /* of a register tile: a left panel by a right panel */
     int64_t inner;         /* of a block */
+    int left_in_place;     /* A that lies by rows is not packed but read where it lies */
     locus_pack_left_rows_fn pack_left_rows;
     locus_pack_left_columns_fn pack_left_columns;
     locus_pack_right_fn pack_right;

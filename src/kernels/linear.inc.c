@@ -131,7 +131,7 @@ static LOCUS_PACK_RIGHT(pack_right)
 enum { FEW_ROWS = 3, MOST_PANELS = 4, MOST_VECTORS = MOST_PANELS * LINEAR_VECTORS };
 LOCUS_INLINE int tile_panels(int64_t rows) { return rows == 1 ? 4 : rows <= FEW_ROWS ? 2 : 1; }
 
-LOCUS_INLINE void add_index(vf sum[][MOST_VECTORS], const float *left, const int left_row,
+LOCUS_INLINE void add_index(vf sum[][MOST_VECTORS], const float *left, const int64_t left_row,
                             const float *right, int64_t right_stride, const int rows,
                             const int panels)
 {
@@ -148,7 +148,7 @@ LOCUS_INLINE void add_index(vf sum[][MOST_VECTORS], const float *left, const int
 }
 
 /* Two at a time: more, and the compiler moves sums between registers. */
-LOCUS_INLINE void add_indices(vf sum[][MOST_VECTORS], const float *left, const int left_row,
+LOCUS_INLINE void add_indices(vf sum[][MOST_VECTORS], const float *left, const int64_t left_row,
                               const int left_column, const float *right, int64_t right_stride,
                               int64_t count, const int rows, const int panels)
 {
@@ -170,15 +170,15 @@ typedef struct prefetch {
 
 /* C = start + the sums of one left panel; start NULL: 0. */
 #define LINEAR_TILE(name)                                                                          \
-    void name(float *C, int64_t c_row, const float *left, const float *right,                      \
+    void name(float *C, int64_t c_row, const float *left, int64_t left_stride, const float *right, \
               int64_t right_stride, int64_t inner, const float *start, int64_t start_row,          \
               prefetch next)
 typedef LINEAR_TILE((*linear_tile_fn));
 
-LOCUS_INLINE void register_tile(float *C, int64_t c_row, const float *left, const float *right,
-                                int64_t right_stride, int64_t inner, const float *start,
-                                int64_t start_row, prefetch next, const int rows, const int panels,
-                                const int columns)
+LOCUS_INLINE void register_tile(float *C, int64_t c_row, const float *left, int64_t left_stride,
+                                const float *right, int64_t right_stride, int64_t inner,
+                                const float *start, int64_t start_row, prefetch next,
+                                const int rows, const int panels, const int columns)
 {
     const int vectors = panels * LINEAR_VECTORS;
     vf sum[LINEAR_ROWS][MOST_VECTORS];
@@ -188,9 +188,12 @@ LOCUS_INLINE void register_tile(float *C, int64_t c_row, const float *left, cons
         for (int v = 0; v < vectors; v++) sum[i][v] = v_set1(0.0f);
         for (int v = 0; v < vectors; v += LOCUS_LANES / VL) v_prefetch_far(C + i * c_row + v * VL);
     }
-    const int left_row = columns ? 1 : LOCUS_LANES, left_column = columns ? rows : 1;
+    const int in_place = LINEAR_LEFT_IN_PLACE && !columns;
+    const int64_t left_row = columns ? 1 : in_place ? left_stride : LOCUS_LANES;
+    const int left_column = columns ? rows : 1;
     int64_t j = 0;
-    for (; j + LOCUS_LANES <= inner; j += LOCUS_LANES, left += rows * LOCUS_LANES) {
+    for (; j + LOCUS_LANES <= inner;
+         j += LOCUS_LANES, left += (in_place ? 1 : rows) * LOCUS_LANES) {
         for (int c = 0; c < LINEAR_COLUMNS; c += LOCUS_LANES) v_prefetch_far(next.at + c);
         next.at += next.row;
         add_indices(sum, left, left_row, left_column, right + j * LINEAR_COLUMNS, right_stride,
@@ -213,8 +216,8 @@ LOCUS_INLINE void register_tile(float *C, int64_t c_row, const float *left, cons
 #define TILE_OF(name, rows, panels, columns)                                                       \
     static LOCUS_NOINLINE LINEAR_TILE(name)                                                        \
     {                                                                                              \
-        register_tile(C, c_row, left, right, right_stride, inner, start, start_row, next, rows,    \
-                      panels, columns);                                                            \
+        register_tile(C, c_row, left, left_stride, right, right_stride, inner, start, start_row,   \
+                      next, rows, panels, columns);                                                \
     }
 #define TILES_OF(rows)                                                                             \
     TILE_OF(tile_rows_##rows, rows, 1, 0)                                                          \
@@ -265,11 +268,11 @@ static void finish_row(const locus_linear_tile *t, int64_t row, int64_t column, 
 
 /* A tile of fewer columns than a panel has: the sums go through `edge`. */
 static void edge_tile(linear_tile_fn tile, float *C, int64_t c_row, const float *left,
-                      const float *right, int64_t inner, const float *start, int64_t start_row,
-                      prefetch next, int64_t rows, int64_t columns)
+                      int64_t left_stride, const float *right, int64_t inner, const float *start,
+                      int64_t start_row, prefetch next, int64_t rows, int64_t columns)
 {
     float edge[LINEAR_ROWS * LINEAR_COLUMNS];
-    tile(edge, LINEAR_COLUMNS, left, right, 0, inner, NULL, 0, next);
+    tile(edge, LINEAR_COLUMNS, left, left_stride, right, 0, inner, NULL, 0, next);
     for (int64_t i = 0; i < rows; i++)
         for (int64_t c = 0; c < columns; c += VL) {
             const int64_t tail = columns - c < VL ? columns - c : 0;
@@ -302,16 +305,17 @@ static void multiply_panels(const locus_linear_tile *t, int64_t column, int64_t 
     for (int64_t p = 0, row = 0, height; p < panels; p++, row += height) {
         height = panel_height(t->rows, panels, p);
         float *C = t->c + row * t->c_row + column;
-        const float *left =
-            t->left + (t->left_columns ? row * t->inner : locus_left_floats(row, t->inner));
+        const float *left = t->left + (t->left_columns        ? row * t->inner
+                                       : LINEAR_LEFT_IN_PLACE ? row * t->left_row
+                                                              : locus_left_floats(row, t->inner));
         const float *from = start != NULL ? start + row * start_row : NULL;
         const prefetch next = prefetch_at(t, column / LINEAR_COLUMNS * panels + p);
         if (columns < LINEAR_COLUMNS)
-            edge_tile(heights[height], C, t->c_row, left, right, t->inner, from, start_row, next,
-                      height, columns);
+            edge_tile(heights[height], C, t->c_row, left, t->left_row, right, t->inner, from,
+                      start_row, next, height, columns);
         else
-            heights[height](C, t->c_row, left, right, t->right_stride, t->inner, from, start_row,
-                            next);
+            heights[height](C, t->c_row, left, t->left_row, right, t->right_stride, t->inner, from,
+                            start_row, next);
         for (int64_t i = 0; t->finish && i < height; i++) finish_row(t, row + i, column, columns);
     }
 }
@@ -331,6 +335,7 @@ const locus_linear_kernels LINEAR_NAME = {
     .rows = LINEAR_ROWS,
     .columns = LINEAR_COLUMNS,
     .inner = LINEAR_INNER,
+    .left_in_place = LINEAR_LEFT_IN_PLACE,
     .pack_left_rows = pack_left_rows,
     .pack_left_columns = pack_left_columns,
     .pack_right = pack_right,

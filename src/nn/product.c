@@ -54,7 +54,10 @@ static cut cut_product(const product *p)
     const locus_linear_kernels *kernels = p->f->kernels->linear;
     const int64_t rows = p->to.rows, panels = locus_blocks(p->columns, kernels->columns);
     const int64_t wanted = p->f->threads > 1 ? TASKS_PER_THREAD * (int64_t)p->f->threads : 1;
-    int64_t row_blocks = locus_blocks(rows, left_floats(p->f) / kernels->inner), column_blocks = 1;
+    /* Rows that are not packed share sets of the cache; nor need they be many, if B is packed. */
+    const int64_t share = kernels->left_in_place && p->kind == RIGHT_PACKED ? 2 : 1;
+    const int64_t most_rows = left_floats(p->f) / kernels->inner / share;
+    int64_t row_blocks = locus_blocks(rows, most_rows), column_blocks = 1;
     while (p->to.batches * row_blocks * column_blocks < wanted) {
         const int64_t some_rows = rows / row_blocks, some_panels = panels / column_blocks;
         const int rows_split = some_rows >= 2 * LEAST_ROWS;
@@ -97,15 +100,22 @@ static float *left_at(const task *t, int64_t first)
     return t->left + t->rows * (first - t->first);
 }
 
+static const float *left_row(const task *t)
+{
+    return row_of(&t->p->left, t->batch * t->p->to.rows + t->row);
+}
+
+static int is_in_place(const task *t) { return t->kernels->left_in_place && !t->p->left_turned; }
+
 /* The left panels of inner indices first .. past - 1. */
 static void pack_left(const task *t, int64_t first, int64_t past)
 {
     const product *p = t->p;
     float *to = left_at(t, first);
     const int64_t inner = past - first;
+    if (is_in_place(t)) return;
     if (!p->left_turned) {
-        t->kernels->pack_left_rows(to, row_of(&p->left, t->batch * p->to.rows + t->row) + first,
-                                   p->left.row_stride, t->rows, inner);
+        t->kernels->pack_left_rows(to, left_row(t) + first, p->left.row_stride, t->rows, inner);
         return;
     }
     for (int64_t j = first, end; j < past; j = end) {
@@ -191,7 +201,8 @@ static void multiply_block(const task *t, int64_t column, int64_t columns, int64
     locus_linear_tile tile = {
         .c = row_of(&p->to, t->batch * p->to.rows + t->row) + column,
         .c_row = p->to.row_stride,
-        .left = left_at(t, first),
+        .left = is_in_place(t) ? left_row(t) + first : left_at(t, first),
+        .left_row = p->left.row_stride,
         .left_columns = p->left_turned,
         .right = pack_right(t, column, columns, first, past),
         .right_stride = t->kernels->columns * (p->kind == RIGHT_PACKED ? p->inner : past - first),

@@ -7,7 +7,7 @@
 
 #include "operands.h"
 
-enum { LARGE = 1 << 16, MOST_ROWS = 31, MOST_COLUMNS = 3 * LOCUS_RIGHT_COLUMNS };
+enum { LARGE = 1 << 17, MOST_ROWS = 31, MOST_COLUMNS = 3 * LOCUS_RIGHT_COLUMNS };
 static float rows_a[LARGE], rows_b[LARGE], sums[LARGE], old[LARGE];
 static float gates[LARGE], added[LARGE], bias[LARGE], left[LARGE], right[LARGE];
 static const float canary = -123456.0f;
@@ -116,33 +116,35 @@ static double activated(double s, locus_activation activation)
 static locus_linear_tile tile_case(const locus_linear_kernels *k, int64_t rows, int64_t inner,
                                    int64_t columns, int variant)
 {
-    const locus_linear_tile t = {.c = sums,
-                                 .c_row = columns + 3,
-                                 .left = left,
-                                 .left_columns = (variant & 1) != 0,
-                                 .right = right,
-                                 .right_stride = inner * k->columns + (variant & 2 ? 8 : 0),
-                                 .rows = rows,
-                                 .inner = inner,
-                                 .columns = columns,
-                                 .resume = (variant & 4) != 0,
-                                 .bias = variant & 8 ? bias : NULL,
-                                 .finish = (variant & 16) != 0,
-                                 .activation = (locus_activation)(variant % 7),
-                                 .gate = variant & 32 ? gates : NULL,
-                                 .gate_row = columns + 1,
-                                 .residual = variant & 64 ? added : NULL,
-                                 .residual_row = columns + 2,
-                                 .next = rows_b,
-                                 .next_row = 40,
-                                 .next_width = 33,
-                                 .next_count = 9};
+    locus_linear_tile t = {.c = sums,
+                           .c_row = columns + 3,
+                           .left = left,
+                           .left_columns = (variant & 1) != 0,
+                           .left_row = inner,
+                           .right = right,
+                           .right_stride = inner * k->columns + (variant & 2 ? 8 : 0),
+                           .rows = rows,
+                           .inner = inner,
+                           .columns = columns,
+                           .resume = (variant & 4) != 0,
+                           .bias = variant & 8 ? bias : NULL,
+                           .finish = (variant & 16) != 0,
+                           .activation = (locus_activation)(variant % 7),
+                           .gate = variant & 32 ? gates : NULL,
+                           .gate_row = columns + 1,
+                           .residual = variant & 64 ? added : NULL,
+                           .residual_row = columns + 2,
+                           .next = rows_b,
+                           .next_row = 40,
+                           .next_width = 33,
+                           .next_count = 9};
     if (t.left_columns) {
         for (int64_t j = 0; j < inner; j++) /* the column j of rows_a, made a row */
             for (int64_t i = 0; i < rows; i++) old[j * rows + i] = rows_a[i * inner + j];
         k->pack_left_columns(left, old, rows, rows, inner, 0, inner);
     } else {
         k->pack_left_rows(left, rows_a, inner, rows, inner);
+        if (k->left_in_place) t.left = rows_a;
     }
     k->pack_right(right, t.right_stride, rows_b, columns, 1, inner, columns);
     fill(old, LARGE, 27);
@@ -232,6 +234,7 @@ static void test_chain(const locus_kernels *table)
                 some.columns = columns;
                 some.left_columns = 0;
                 k->pack_left_rows(left, rows_a + first * INNER, INNER, rows, INNER);
+                some.left = k->left_in_place ? rows_a + first * INNER : left;
                 k->multiply(&some);
                 int same = 1;
                 for (int64_t i = 0; i < rows; i++)

@@ -14,7 +14,8 @@
 #define GEMM_VECTORS 4
 #define LINEAR_ROWS 6
 #define LINEAR_VECTORS 4
-#define LINEAR_INNER 256
+#define LINEAR_INNER 512 /* right panels come from the second cache: 128 KB */
+#define LINEAR_LEFT_IN_PLACE 1
 
 typedef __m512 vf;
 
