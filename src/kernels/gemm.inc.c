@@ -58,9 +58,13 @@ LOCUS_INLINE void finish_sums(float *C, vf *sum, int64_t c_stride, finish f, con
         max = v_max(sum[v], max);
     }
     if (lanes == NULL) return;
-    if (tail == 0) v_store(lanes, max);
-    for (int64_t c = 0; c < tail; c++)
-        if (C[c] > lanes[0]) lanes[0] = C[c];
+    if (tail == 0)
+        v_store(lanes, max);
+    else if (tail == VL)
+        v_store(lanes, v_max(sum[0], v_load(lanes)));
+    else
+        for (int64_t c = 0; c < tail; c++)
+            if (C[c] > lanes[0]) lanes[0] = C[c];
 }
 
 LOCUS_INLINE void sum_products(vf sum[GEMM_ROWS][GEMM_VECTORS], const float *A, int64_t a_stride,
@@ -120,6 +124,13 @@ LOCUS_INLINE void tile_product(product_of p, int64_t tail, const int rows, const
         finish_sums(p.c + i * p.c_stride, sum[i], p.c_stride, p.f, i, tail, vectors);
 }
 
+/* Lanes of a single vector where `left` columns are left, in a form from which the compiler sees
+ * that they are not 0: whole vectors go the way of tails, so that it is compiled once. */
+LOCUS_INLINE int64_t edge_lanes(int64_t left)
+{
+    return (int64_t)((uint64_t)(left < VL ? left - 1 : VL - 1) % VL) + 1;
+}
+
 /* The rows of a register tile over all columns of B. edges: parts of a register tile are compiled
  * too, which single vectors would not fill with sums. */
 LOCUS_INLINE void row_tile(product_of p, int64_t columns, const int rows, const int edges)
@@ -134,8 +145,7 @@ LOCUS_INLINE void row_tile(product_of p, int64_t columns, const int rows, const 
         TILE(0, GEMM_VECTORS / 2);
         c += GEMM_VECTORS / 2 * VL;
     }
-    for (; c + VL <= columns; c += VL) TILE(0, 1);
-    if (c < columns) TILE(columns - c, 1);
+    for (; c < columns; c += VL) TILE(edge_lanes(columns - c), 1);
 #undef TILE
 }
 
@@ -172,12 +182,12 @@ LOCUS_INLINE void fetch_some(fetch *f)
 }
 
 /* Of the rows that are left, how many make the next register tile: one or two alone would wait for
- * their own sums, so they share with the tile before. Four sizes: each is compiled for every way of a
+ * their own sums, so they share with the tile before. Three sizes: each is compiled for every way of a
  * product. */
 LOCUS_INLINE int64_t tile_rows(int64_t left)
 {
     if (left > GEMM_ROWS + 2 || left == GEMM_ROWS) return GEMM_ROWS;
-    return left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    return left >= 4 ? 4 : 1;
 }
 
 /* The columns that rows want; see locus_product_tile. Those of a register tile in whole vectors. */
@@ -215,7 +225,6 @@ LOCUS_INLINE void all_rows(product_of p, int64_t rows, int64_t columns, fetch *p
         if (w != NULL && some.from >= some.to) continue;
         switch (count) {
         case 1: ROWS(1); break;
-        case 2: ROWS(2); break;
         case 4: ROWS(4); break;
 #if GEMM_ROWS > 4
         default: ROWS(GEMM_ROWS); break;
