@@ -38,7 +38,7 @@ LOCUS_API void locus_tokenizer_close(locus_tokenizer *tokenizer); /* NULL is all
 /* What was read. Set `size` to sizeof(locus_tokenizer_info); strings live as long as the
  * tokenizer. */
 typedef struct locus_tokenizer_info {
-    size_t size;
+    uint32_t size;
     const char *kind;   /* "WordPiece", "Unigram", "BPE", "bytes"                       */
     const char *source; /* the file that decided: "tokenizer.json", "vocab.txt", ...    */
     const char *rules;  /* "tokenizer.json", or the class whose rules hold: "T5Tokenizer" */
@@ -68,7 +68,7 @@ LOCUS_API void locus_encoding_free(locus_encoding *encoding); /* NULL is allowed
 
 /* One text, or two. Set `size` to sizeof(locus_text_input); what is not set is 0. */
 typedef struct locus_text_input {
-    size_t size;
+    uint32_t size;
     const char *text; /* any bytes; what is not UTF-8 counts as U+FFFD */
     size_t bytes;
     const char *pair; /* NULL: one text */

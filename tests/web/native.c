@@ -51,9 +51,9 @@ int main(int argc, char **argv)
     locus_error error = {""};
     locus_problem *p = NULL;
     if (argc != 4) return 2;
-    const int length = atoi(argv[2]);
-    for (int i = 0; i < length && i < LONGEST; i++) {
-        snprintf(names[i], sizeof names[i], "w%d", i % 7);
+    const int64_t length = strtoll(argv[2], NULL, 10);
+    for (int64_t i = 0; i < length && i < LONGEST; i++) {
+        snprintf(names[i], sizeof names[i], "w%d", (int)(i % 7));
         tokens[i] = names[i];
     }
     const locus_scheme_info *scheme = locus_scheme_find(argv[1]);
@@ -66,7 +66,7 @@ int main(int argc, char **argv)
                                            .T = length,
                                            .D = 16,
                                            .E = 64,
-                                           .causal = (uint32_t)atoi(argv[3]),
+                                           .causal = argv[3][0] == '1',
                                            .seed = 5,
                                            .tokens = tokens};
     if (locus_problem_new(&p, &request, &error) != LOCUS_OK) {

@@ -23,6 +23,13 @@ LOCUS_API int locus_case_wants_gradients(const locus_case *loaded);
 LOCUS_API const locus_config *locus_case_config(const locus_case *loaded);
 LOCUS_API const locus_tensors *locus_case_inputs(const locus_case *loaded);
 
+/* Write a call as a case file, atomically: what locus_case_load reads. Tensors are dense; `note`
+ * may be NULL. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_case_write(const char *path, uint32_t level,
+                                                         const locus_config *config,
+                                                         const locus_tensors *in, const char *note,
+                                                         locus_error *error);
+
 typedef struct locus_case_run_options {
     uint32_t size;    /* sizeof(locus_case_run_options)        */
     uint32_t oracle;  /* 1: the double path; results are F64   */

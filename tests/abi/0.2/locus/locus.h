@@ -17,5 +17,6 @@
 #include <locus/status.h>
 #include <locus/tensor.h>
 #include <locus/tensorfile.h>
+#include <locus/text.h>
 
 #endif

@@ -45,6 +45,13 @@ typedef enum locus_model_pooling {
     LOCUS_MODEL_POOL_MAX,
 } locus_model_pooling;
 
+/* What a checkpoint was trained to say. */
+typedef enum locus_model_head {
+    LOCUS_MODEL_NO_HEAD = 0,
+    LOCUS_MODEL_CLASSIFY, /* labels of a sequence */
+    LOCUS_MODEL_TAG,      /* labels of every token */
+} locus_model_head;
+
 typedef struct locus_model_info {
     uint32_t size;         /* sizeof(locus_model_info) as the caller compiled it       */
     uint32_t threads;      /* of every pass                                            */
@@ -59,9 +66,15 @@ typedef struct locus_model_info {
     uint64_t bytes;       /* of memory that they take, packed                          */
     uint32_t pooling;     /* locus_model_pooling, of modules.json; mean without it     */
     uint32_t unit_length; /* 1: modules.json normalises                                */
+    uint32_t head;        /* locus_model_head                                          */
+    uint32_t multi_label; /* 1: a probability is the sigmoid of a logit, 0: softmax    */
+    int64_t labels;       /* of the head                                               */
 } locus_model_info;
 /* Fill *info, whose size is set, up to that size. Texts live as long as the model. */
 LOCUS_API void locus_model_describe(const locus_model *model, locus_model_info *info);
+
+/* The name of label `index`, "LABEL_0" where config.json has none; NULL beyond the last. */
+LOCUS_API const char *locus_model_label(const locus_model *model, int64_t index);
 
 /* What depends on the lengths alone: sequence s has the tokens offsets[s] .. offsets[s + 1] - 1,
  * offsets[0] = 0. Belongs to the model, which must outlive it; immutable as well. */
@@ -88,10 +101,12 @@ typedef struct locus_model_results {
     uint32_t reserved;    /* 0 */
     float *const *hidden; /* [layers + 1] arrays [tokens, width], each may be NULL: after the
                              embeddings, then after every layer */
+    float *logits;        /* of the head: [sequences, labels], or [tokens, labels] of tags */
     float *embedding;     /* [sequences, width], pooled and normalised as the model says */
 } locus_model_results;
 
-/* LOCUS_ERR_RANGE: an id or a type is beyond its table. */
+/* LOCUS_ERR_RANGE: an id or a type is beyond its table. LOCUS_ERR_ARGUMENT: logits of a model without
+ * a head. */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_forward(const locus_model_pass *pass,
                                                             const locus_model_batch *batch,
                                                             const locus_model_results *results,
