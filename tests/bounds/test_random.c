@@ -92,6 +92,7 @@ typedef struct settings {
     size_t used;
 } settings;
 
+static void add(settings *s, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void add(settings *s, const char *format, ...)
 {
     va_list arguments;
