@@ -30,6 +30,21 @@ static void refine_coarse_rows(locus_backward_worker *w, locus_gradient_rows *ro
     }
 }
 
+/* With a sink, a row that sees no key has lse = sink and out = 0. Nothing flows back from that out,
+ * whatever dout holds: 0 times NaN is not to reach the sink. */
+static void mend_unseeing_rows(const locus_backward_worker *w, locus_gradient_rows *rows)
+{
+    const float sink = locus_head_sink(&w->head);
+    for (int64_t i = 0; i < rows->queries.count; i++) {
+        if (!isnan(rows->row_dot[i]) || rows->lse[i] != sink) continue;
+        const float *out =
+            locus_query_row(&w->head, &w->call->results->out, rows->queries.first + i);
+        int is_zero = 1;
+        for (int64_t c = 0; c < w->head.plan->call.Dv; c++) is_zero &= out[c] == 0.0f;
+        if (is_zero) rows->row_dot[i] = 0.0f;
+    }
+}
+
 static void load_results(locus_backward_worker *w, locus_gradient_rows *rows)
 {
     const head_context *head = &w->head;
@@ -48,6 +63,7 @@ static void load_results(locus_backward_worker *w, locus_gradient_rows *rows)
     head->plan->kernels->row_dots(rows->row_dot, rows->dout, Dv,
                                   locus_query_row(head, out, q->first), out->stride[2], q->count,
                                   Dv);
+    if (locus_present(&head->in->sink)) mend_unseeing_rows(w, rows);
     /* d lse_i / d s_ij = P_ij, so dS = P (dA - (dout . out - dlse)) */
     for (int64_t i = 0; w->call->dlse != NULL && i < q->count; i++)
         if (rows->lse[i] != -INFINITY)

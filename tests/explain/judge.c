@@ -171,7 +171,10 @@ static void judge_rows(judge *j, locus_explain_block block)
         j->lse + (block.batch * j->info.heads + block.head) * j->info.queries + block.query;
     row_sum rows[ROWS];
     locus_error error = {""};
-    for (int r = 0; r < ROWS; r++) rows[r] = (row_sum){-INFINITY, 0.0, 0.0};
+    const locus_tensor *sink = &j->in->sink;
+    const double extra = locus_present(sink) ? locus_get(sink, block.head, 0, 0, 0) : -INFINITY;
+    for (int r = 0; r < ROWS; r++)
+        rows[r] = (row_sum){extra, extra > -INFINITY ? 1.0 : 0.0, 0.0}; /* it has no value */
     if (!CHECK(locus_explain_lse(j->explainer, &block, lse, &error) == LOCUS_OK, "%s", error.text))
         return;
     for (block.key = 0; block.key < j->info.keys; block.key += KEYS) {
@@ -184,7 +187,8 @@ static void judge_rows(judge *j, locus_explain_block block)
         CHECK(own == lse[r] || fabs(own - lse[r]) <= 1e-12 * fmax(1.0, fabs(own)),
               "row %d: the scores give lse %.17g, found %.17g", (int)(block.query + r), own,
               lse[r]);
-        CHECK(own == -INFINITY ? rows[r].weights == 0.0 : fabs(rows[r].weights - 1.0) < 1e-9,
+        const double keys = 1.0 - exp(extra - own);
+        CHECK(own == -INFINITY ? rows[r].weights == 0.0 : fabs(rows[r].weights - keys) < 1e-9,
               "row %d: weights add up to %.17g", (int)(block.query + r), rows[r].weights);
     }
 }
