@@ -35,9 +35,11 @@ setup: ## install what is missing (apt), or say what to install
 setup-tests: ## the same, and a venv under build/ for the tests of the Python package
 	@tools/setup.sh tests
 
-demo: setup ## every scheme, judged and timed; build/demo/index.html explains them
+demo: setup ## every scheme, judged and timed; build/demo/index.html explains them, build/page/index.html computes
 	@$(MAKE) all
 	@$(BUILD)/locus demo --output $(BUILD)/demo
+	@lacks=$$(tools/setup.sh page-missing); if [ -z "$$lacks" ]; then $(MAKE) page | tail -n 1; \
+	    else echo "no page that computes: it needs $$lacks"; fi
 
 page: all ## build/page/index.html: the page that computes, where clang for wasm32 is installed
 	@lacks=$$(tools/setup.sh page-missing); [ -z "$$lacks" ] || { echo "page: please install $$lacks" >&2; exit 1; }
