@@ -44,5 +44,6 @@ export function download(/** @type {string} */ name, /** @type {BlobPart} */ dat
 /** A number as a reader wants it: three digits behind the point, a real minus sign. */
 export function number(/** @type {number} */ value, digits = 3) {
     if (value === -Infinity) return "−∞";
-    return value.toFixed(digits).replace("-", "−");
+    const text = value.toFixed(digits);
+    return (Number(text) === 0 ? (0).toFixed(digits) : text).replace("-", "−"); // no −0.0
 }
