@@ -8,7 +8,7 @@
  *   minimum: number | null, maximum: number | null, preset: number | null,
  *   choices: {name: string, value: number}[]}} Option
  * @typedef {{name: string, terms: number, traits: number, title: string, formula: string, citation: string,
- *   rule: string, scale: string, options: Option[], pictures: {name: string, title: string, help: string}[]}} Scheme
+ *   rule: string, scale: string, options: Option[]}} Scheme
  * @typedef {{place: number, name: string, formula: string}} Term
  * @typedef {{scheme: string, length: number, heads: number, dim: number, scale: number, pairs: number,
  *   terms: Term[], options: Record<string, number>}} Call

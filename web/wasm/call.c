@@ -35,8 +35,6 @@ char *page_buffer(size_t bytes)
     return buffer;
 }
 
-const char *call_words(void) { return buffer != NULL ? buffer : ""; }
-
 int call_fail(const locus_error *error)
 {
     text_begin();

@@ -33,7 +33,6 @@ typedef struct page_call_state {
 } page_call_state;
 
 page_call_state *call_at(uint32_t slot); /* NULL: no such slot, or nothing in it */
-const char *call_words(void);            /* what is in the buffer */
 int call_fail(const locus_error *error); /* the message becomes the text; returns 1 */
 
 #endif

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include <locus/locus.h>
-#include <locus/picture.h>
+#include <locus/plot.h>
 
 #include "exports.h"
 #include "system.h"
@@ -48,19 +48,6 @@ static void option(const locus_option_info *o)
     text_print("}");
 }
 
-static void kinds(const char *scheme)
-{
-    text_print(",\"pictures\":[");
-    for (size_t i = 0; locus_picture_kind_at(scheme, i) != NULL; i++) {
-        const locus_picture_kind *kind = locus_picture_kind_at(scheme, i);
-        text_print("%s{\"name\":\"%s\"", i > 0 ? "," : "", kind->name);
-        member("title", kind->title);
-        member("help", kind->help);
-        text_print("}");
-    }
-    text_print("]");
-}
-
 static void scheme(const locus_scheme_info *s)
 {
     text_print("{\"name\":\"%s\",\"terms\":%u,\"traits\":%u", s->name, (unsigned)s->terms,
@@ -76,7 +63,6 @@ static void scheme(const locus_scheme_info *s)
         option(locus_scheme_option(s, i));
     }
     text_print("]");
-    kinds(s->name);
     text_print("}");
 }
 
