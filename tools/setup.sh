@@ -132,7 +132,7 @@ install_packages() {
 
 # What the tests of the package import. Without torch or transformers the tests that use them
 # are skipped; torch comes first and keeps its version, so that nothing replaces it.
-python_packages="numpy pytest scikit-build-core ninja"
+python_packages="numpy pytest scikit-build-core ninja auditwheel"
 torch_package=torch==2.13.0
 transformers_package=transformers==4.57.6
 sentencepiece_packages="sentencepiece==0.2.3 protobuf"

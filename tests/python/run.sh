@@ -87,4 +87,6 @@ if ! wheel >"$SCRATCH/wheel.log" 2>&1; then
     finish python
     exit
 fi
+LOCUS_TEST_WHEEL=$(echo "$SCRATCH"/wheels/locus_attention-*.whl)
+export LOCUS_TEST_WHEEL
 run_pytest $tests
