@@ -14,10 +14,11 @@ fi
 
 begin docs/stubs
 if [ -x "$LOCUS" ] && command -v python3 >/dev/null 2>&1; then
-    cp bindings/python/locus/__init__.pyi "$SCRATCH/stub.pyi"
-    check "tools/write-stubs.py" python3 tools/write-stubs.py "$LOCUS" "$SCRATCH/stub.pyi"
-    check "stale: tools/write-stubs.py build/locus bindings/python/locus/__init__.pyi" \
-        diff -u bindings/python/locus/__init__.pyi "$SCRATCH/stub.pyi"
+    for stub in bindings/python/locus/__init__.pyi bindings/python/locus/torch/functional.pyi; do
+        cp "$stub" "$SCRATCH/stub.pyi"
+        check "tools/write-stubs.py" python3 tools/write-stubs.py "$LOCUS" "$SCRATCH/stub.pyi"
+        check "stale: tools/write-stubs.py build/locus $stub" diff -u "$stub" "$SCRATCH/stub.pyi"
+    done
 else
     skip "no program in this build, or no python3"
 fi

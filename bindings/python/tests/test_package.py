@@ -87,6 +87,14 @@ def test_stubs_name_every_tensor_and_option():
                     assert declared.name in known, f"{function} lacks {declared.name} of {scheme.name}"
 
 
+def test_stub_of_torch():
+    torch = pytest.importorskip("locus.torch")
+    known = parameters(declared_in("torch/functional.pyi")["attend"])
+    real = [p.name for p in inspect.signature(torch.attend).parameters.values() if p.kind is not p.VAR_KEYWORD]
+    assert known[: len(real)] == real
+    assert {"rel_k", "bias_dense", "q_offsets", "buckets", "pairing"} <= set(known)
+
+
 def test_schemes():
     by_name = {scheme.name: scheme for scheme in locus.schemes()}
     assert len(by_name) >= 15
