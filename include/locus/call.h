@@ -24,8 +24,8 @@ typedef struct locus_config {
     uint32_t threads;      /* 0: what OpenMP offers                                      */
     int64_t window_left;   /* keep n - m >= -window_left;  LOCUS_NO_WINDOW = no limit    */
     int64_t window_right;  /* keep n - m <=  window_right; LOCUS_NO_WINDOW = no limit    */
-    int64_t query_offset;  /* position of query row 0, key row 0 is position 0;
-                              LOCUS_UNSET: Tk - Tq                                       */
+    int64_t query_offset;  /* position of query row 0; LOCUS_UNSET: Tk - Tq, counted from
+                              key row 0, whose position is key_offset                    */
     double scale;          /* multiplies the content and position products;
                               LOCUS_UNSET_REAL: the scheme's own                         */
     double softcap;        /* > 0: s becomes softcap tanh(s / softcap), before bias_dense,
@@ -35,7 +35,12 @@ typedef struct locus_config {
     const char *isa;       /* ceiling: "generic", ...; NULL: the best of this CPU        */
     const char *path;      /* "tiles" or "rows"; NULL: chosen by the shapes              */
     const locus_allocator *allocator; /* NULL: malloc                                    */
-    uint64_t reserved[8];  /* 0; later versions give them names                          */
+    /* A call may be a part of a larger one: some of its query rows, some of its keys. */
+    int64_t key_offset;    /* position of key row 0, 0 for whole calls; dropout counts keys
+                              from it                                                    */
+    int64_t first_query;   /* dropout counts query rows from it, 0 for whole calls       */
+    int64_t first_batch;   /* and batch entries from it                                  */
+    uint64_t reserved[5];  /* 0; later versions give them names                          */
     locus_options options; /* of that scheme; last, so that it can grow                  */
 } locus_config;
 
@@ -59,6 +64,11 @@ typedef struct locus_results {
     uint32_t reserved; /* 0                                               */
     locus_tensor out;
     locus_tensor lse;
+    /* [B,H,Tq] F32, may be absent: what lse lost when it was rounded, so that lse + lse_low has
+     * about 48 bits and the results of calls over parts of the keys can be joined. Backward calls
+     * that are given it take out, lse and lse_low as they are: they may be those of a softmax over
+     * more keys than the call has. Attention only; no gradient. */
+    locus_tensor lse_low;
 } locus_results;
 
 /* ---- the rules of a call, for pictures, tests and other people's code ---- */

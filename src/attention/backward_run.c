@@ -27,9 +27,10 @@ static void fetch_head(const locus_backward_call *call, const backward_task *nex
             locus_prefetch_table(prefetch, plan, tables[i], next->h, from, to, plan->call.Tk);
     }
     if (locus_present(&in->pos_k)) {
-        const int64_t known = min_i64(to, in->pos_k.shape[1]);
-        locus_prefetch_add(prefetch, &in->pos_k, 0, next->h, from, known);
-        if (next->owns_tables) locus_prefetch_add(prefetch, &grad->pos_k, 0, next->h, from, known);
+        const int64_t low = locus_position_row(plan, from);
+        const int64_t high = min_i64(locus_position_row(plan, to), in->pos_k.shape[1]);
+        locus_prefetch_add(prefetch, &in->pos_k, 0, next->h, low, high);
+        if (next->owns_tables) locus_prefetch_add(prefetch, &grad->pos_k, 0, next->h, low, high);
     }
 }
 
@@ -42,7 +43,8 @@ static void fetch_queries(const locus_backward_call *call, const backward_task *
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         locus_prefetch_add(prefetch, rows[i], task->b, task->h, from, to);
     if (!locus_present(&in->pos_q)) return;
-    const int64_t offset = call->plan->call.query_offset, low = max_i64(0, from + offset);
+    const int64_t offset = locus_position_row(call->plan, call->plan->call.query_offset);
+    const int64_t low = max_i64(0, from + offset);
     const int64_t high = min_i64(to + offset, in->pos_q.shape[1]);
     locus_prefetch_add(prefetch, &in->pos_q, 0, task->h, low, high);
     if (task->owns_tables) locus_prefetch_add(prefetch, &grad->pos_q, 0, task->h, low, high);

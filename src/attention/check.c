@@ -42,7 +42,9 @@ locus_status locus_check_results(const locus_plan *plan, const locus_results *re
         locus_view(NULL, LOCUS_F32, 4, (const int64_t[]){c->B, c->H, c->Tq, c->Dv});
     const locus_tensor lse = locus_view(NULL, LOCUS_F32, 3, (const int64_t[]){c->B, c->H, c->Tq});
     LOCUS_TRY(check_view(&results->out, &out, "out", error));
-    return check_view(&results->lse, &lse, "lse", error);
+    LOCUS_TRY(check_view(&results->lse, &lse, "lse", error));
+    return locus_present(&results->lse_low) ? check_view(&results->lse_low, &lse, "lse_low", error)
+                                            : LOCUS_OK;
 }
 
 static locus_status check_apart(const locus_tensor *a, const char *a_name, const locus_tensor *b,
@@ -78,6 +80,8 @@ locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *
     size_t count = 0;
     LOCUS_TRY(check_view(dout, &results->out, "dout", error));
     if (locus_present(dlse)) LOCUS_TRY(check_view(dlse, &results->lse, "dlse", error));
+    if (locus_present(&dresults->lse_low))
+        return locus_fail(error, LOCUS_ERR_TENSOR, "dresults.lse_low: lse_low has no gradient");
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(grad, i);
         if (!locus_present(t)) continue;
@@ -90,6 +94,7 @@ locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), dlse, "dlse", error));
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), &results->out, "out", error));
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), &results->lse, "lse", error));
+        LOCUS_TRY(check_apart(t, locus_tensor_name(i), &results->lse_low, "lse_low", error));
         outputs[count] = *t;
         names[count++] = locus_tensor_name(i);
     }

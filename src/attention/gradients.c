@@ -49,7 +49,7 @@ static void load_results(locus_backward_worker *w, locus_gradient_rows *rows)
 {
     const head_context *head = &w->head;
     const locus_queries *q = &rows->queries;
-    const locus_tensor *out = &w->call->results->out;
+    const locus_tensor *out = &w->call->results->out, *low = &w->call->results->lse_low;
     const int64_t Dv = head->plan->call.Dv;
     for (int64_t i = 0; i < q->count; i++) {
         const float *dout = locus_query_row(head, w->call->dout, q->first + i);
@@ -57,6 +57,9 @@ static void load_results(locus_backward_worker *w, locus_gradient_rows *rows)
         rows->lse[i] = *locus_query_row(head, &w->call->results->lse, q->first + i);
         rows->factor[i] = 1.0f;
     }
+    /* e^(s - lse - low) = e^(s - lse) e^-low */
+    for (int64_t i = 0; locus_present(low) && i < q->count; i++)
+        rows->factor[i] = expf(-*locus_query_row(head, low, q->first + i));
     /* The kernel sums dout . out in the very order in which the tile's product sums dout . v:
      * a row that sees one key, or almost one, then has dS = 0 to the last bit instead of a
      * rounding error that a bias growing with the distance would multiply. */
@@ -81,7 +84,8 @@ void locus_gradient_rows_begin(locus_backward_worker *w, int64_t first, locus_gr
     locus_queries_find_bad(&w->head, q);
     load_results(w, rows);
     int any_coarse = 0;
-    for (int64_t i = 0; i < q->count; i++) any_coarse |= is_coarse(rows->lse[i]);
+    for (int64_t i = 0; !locus_present(&w->call->results->lse_low) && i < q->count; i++)
+        any_coarse |= is_coarse(rows->lse[i]);
     if (any_coarse) refine_coarse_rows(w, rows);
     if (plan->index != NULL && !plan->same_query_rows)
         memset(rows->dposition, 0, (size_t)(q->count * plan->call.D) * sizeof *rows->dposition);

@@ -79,8 +79,9 @@ void locus_pack_pos_k(const head_context *head, const locus_head_tables *tables,
     const locus_tensor *pos_k = &head->in->pos_k;
     if (!locus_present(pos_k) || tables->pos_k_panels == NULL) return;
     const int64_t D = head->plan->call.D, row_stride = pos_k->stride[1];
-    const int64_t known = min_i64(to - from, max_i64(0, pos_k->shape[1] - from));
-    const float *rows = locus_f32(pos_k, head->h, from, 0);
+    const int64_t first = locus_position_row(head->plan, from);
+    const int64_t known = min_i64(to - from, max_i64(0, pos_k->shape[1] - first));
+    const float *rows = locus_f32(pos_k, head->h, first, 0);
     locus_find_bad(head, !head->all_seen || head->plan->has_reset, tables->pos_k_bad + from, rows,
                    row_stride, known, D);
     head->plan->kernels->pack(tables->pos_k_panels + locus_panel_at(from, D), rows, row_stride,
@@ -92,6 +93,7 @@ locus_operand locus_pos_k_operand(const head_context *head, const locus_head_tab
                                   int64_t first, int64_t count, float *room)
 {
     const locus_tensor *pos_k = &head->in->pos_k;
-    return locus_operand_of(locus_f32(pos_k, head->h, first, 0), pos_k->stride[1], count,
+    const int64_t row = locus_position_row(head->plan, first);
+    return locus_operand_of(locus_f32(pos_k, head->h, row, 0), pos_k->stride[1], count,
                             head->plan->call.D, tables->pos_k_bad + first, room);
 }

@@ -168,12 +168,13 @@ static void multiply_positions(const locus_scores *s, const locus_tile *tile, co
     const head_context *head = s->head;
     const locus_tensor *pos_k = &head->in->pos_k;
     const int64_t D = head->plan->call.D, stride = head->geometry->stride;
-    const int64_t known = max_i64(0, min_i64(tile->columns, pos_k->shape[1] - tile->key));
+    const int64_t first = locus_position_row(head->plan, tile->key);
+    const int64_t known = max_i64(0, min_i64(tile->columns, pos_k->shape[1] - first));
     multiply(s, &(dots){.c = s->pos_scores,
                         .c_stride = stride,
                         .a = s->queries->pos_q_rows,
                         .a_stride = D,
-                        .right = locus_f32(pos_k, head->h, tile->key, 0),
+                        .right = locus_f32(pos_k, head->h, first, 0),
                         .right_stride = pos_k->stride[1],
                         .rows = tile->rows,
                         .columns = known,
@@ -289,10 +290,12 @@ static void fetch_pos_k(const head_context *head, int64_t key, int64_t count,
                         locus_prefetch *prefetch)
 {
     const locus_tensor *pos_k = &head->in->pos_k;
+    const int64_t first = locus_position_row(head->plan, key);
     if (locus_present(pos_k))
-        locus_prefetch_push(prefetch, (locus_prefetch_rows){locus_f32(pos_k, head->h, key, 0),
-                                                            pos_k->stride[1], head->plan->call.D,
-                                                            min_i64(count, pos_k->shape[1] - key)});
+        locus_prefetch_push(prefetch,
+                            (locus_prefetch_rows){locus_f32(pos_k, head->h, first, 0),
+                                                  pos_k->stride[1], head->plan->call.D,
+                                                  min_i64(count, pos_k->shape[1] - first)});
 }
 
 /* Rows of the products of a tile. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/online.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "attention/entries.h"
@@ -45,11 +46,21 @@ void locus_online_begin(locus_online *online, const head_context *head, int64_t 
     locus_fold_begin(head, online->fold_strips, flush_values, online, &online->value_fold);
 }
 
-static void write_lse(const head_context *head, const locus_results *results, int64_t first,
-                      const float *lse, int64_t count)
+/* max + ln sum - lse, in double: what the float has lost */
+static float rest_of(float lse, float max, float sum)
 {
+    return isfinite(lse) ? (float)((double)max - (double)lse + log((double)sum)) : 0.0f;
+}
+
+static void write_lse(const head_context *head, const locus_results *results, int64_t first,
+                      const float *lse, const float *max, const float *sum, int64_t count)
+{
+    const locus_tensor *low = &results->lse_low;
     float *to = locus_query_row(head, &results->lse, first);
     for (int64_t i = 0; i < count; i++) to[i * results->lse.stride[2]] = lse[i];
+    if (!locus_present(low)) return;
+    to = locus_query_row(head, low, first);
+    for (int64_t i = 0; i < count; i++) to[i * low->stride[2]] = rest_of(lse[i], max[i], sum[i]);
 }
 
 /* Take `count` of the rows, or what is left. */
@@ -88,7 +99,7 @@ static void write_values(locus_online *online, const locus_tile *tile, const loc
     for (int64_t i = 0; i < tile->rows; i++)
         if (s->sum[i] == 0.0f)
             memset(locus_query_row(head, out, tile->query + i), 0, (size_t)Dv * sizeof(float));
-    write_lse(head, online->results, tile->query, s->lse, tile->rows);
+    write_lse(head, online->results, tile->query, s->lse, s->max, s->sum, tile->rows);
     online->written = 1;
 }
 
@@ -158,7 +169,7 @@ void locus_write_rows(const head_context *head, const locus_results *results, in
         const int64_t some = min_i64(LOCUS_LANES, count - at);
         float lse[LOCUS_LANES], factor[LOCUS_LANES];
         kernels->softmax_end(lse, factor, max + at, sum + at, some);
-        write_lse(head, results, first + at, lse, some);
+        write_lse(head, results, first + at, lse, max + at, sum + at, some);
         for (int64_t i = at; i < at + some; i++) {
             float *to = locus_query_row(head, &results->out, first + i);
             if (sum[i] == 0.0f)

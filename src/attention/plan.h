@@ -107,6 +107,12 @@ const locus_tensor *locus_value_table(const locus_plan *plan, const locus_tensor
 float *locus_table_entries(const locus_plan *plan, const locus_tensor *table, int64_t head,
                            int64_t *stride);
 
+/* The row of pos_q or pos_k that serves `position`, which counts from key row 0. */
+static inline int64_t locus_position_row(const locus_plan *plan, int64_t position)
+{
+    return plan->call.key_offset + position;
+}
+
 /* z of the pair at distance delta. */
 static inline int64_t locus_z_of(const locus_plan *plan, int64_t delta)
 {

@@ -68,7 +68,8 @@ void locus_plan_describe(const locus_plan *plan, locus_plan_info *info)
         .keys = call->Tk,
         .head_dim = call->D,
         .value_dim = call->Dv,
-        .query_offset = call->query_offset,
+        .query_offset =
+            call->query_offset == LOCUS_UNSET ? LOCUS_UNSET : call->query_offset + call->key_offset,
         .scale = call->scale,
         .threads = plan->threads,
         .isa = plan->kernels->isa,

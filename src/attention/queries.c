@@ -73,15 +73,16 @@ static void load_content(const head_context *head, locus_queries *queries)
 static void load_pos_q(const head_context *head, const locus_queries *queries)
 {
     const locus_tensor *pos_q = &head->in->pos_q;
-    const int64_t D = head->plan->call.D, count = queries->count, position = queries->position;
-    const int64_t from = min_i64(count, max_i64(0, -position));
-    const int64_t to = max_i64(from, min_i64(count, pos_q->shape[1] - position));
+    const int64_t D = head->plan->call.D, count = queries->count;
+    const int64_t first = locus_position_row(head->plan, queries->position);
+    const int64_t from = min_i64(count, max_i64(0, -first));
+    const int64_t to = max_i64(from, min_i64(count, pos_q->shape[1] - first));
     float *rows = queries->pos_q_rows;
     memset(rows, 0, (size_t)(from * D) * sizeof *rows);
     memset(rows + to * D, 0, (size_t)((count - to) * D) * sizeof *rows);
     if (to > from)
         head->plan->kernels->scale_rows(rows + from * D, D,
-                                        locus_f32(pos_q, head->h, position + from, 0),
+                                        locus_f32(pos_q, head->h, first + from, 0),
                                         pos_q->stride[1], NULL, (float)head->plan->call.scale,
                                         to - from, D, 0);
 }

@@ -76,7 +76,7 @@ static target head_target(const locus_tensor *to, const backward_task *task)
     return (target){(float *)to->data + task->h * to->stride[0], 0, 0, 1};
 }
 
-/* Partial row r is position first_position + r, of which [0, rows of the tensor) exist. */
+/* Partial row r is row `first_position` + r of the tensor, if that has it. */
 static target position_target(const locus_tensor *to, const backward_task *task,
                               int64_t first_position, int64_t count)
 {
@@ -130,10 +130,13 @@ static void reduce_task(const locus_backward_call *call, int64_t number, int64_t
     if (s.u) add_rows(k, (locus_sums){s.u, c->D}, c->D, head_target(&g->u, &task), low, high);
     if (s.w) add_rows(k, (locus_sums){s.w, c->D}, c->D, head_target(&g->w, &task), low, high);
     if (s.pos_q.data)
-        add_rows(k, s.pos_q, c->D, position_target(&g->pos_q, &task, c->query_offset, c->Tq), low,
-                 high);
+        add_rows(k, s.pos_q, c->D,
+                 position_target(&g->pos_q, &task, locus_position_row(plan, c->query_offset),
+                                 c->Tq),
+                 low, high);
     if (s.pos_k.data)
-        add_rows(k, s.pos_k, c->D, position_target(&g->pos_k, &task, 0, c->Tk), low, high);
+        add_rows(k, s.pos_k, c->D,
+                 position_target(&g->pos_k, &task, locus_position_row(plan, 0), c->Tk), low, high);
     if (s.bias)
         for (int64_t z = low; z < high && z < plan->span; z++)
             call->bias_total[task.h * plan->span + z] += s.bias[z];

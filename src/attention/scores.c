@@ -44,11 +44,12 @@ void locus_reset_positions(const locus_scores *s, const locus_tile *tile)
     const locus_tensor *cls = &s->head->in->cls;
     const float *at = (const float *)cls->data + s->head->h * cls->stride[1];
     const int64_t stride = s->head->geometry->stride;
+    const int64_t first = locus_position_row(s->head->plan, s->queries->position);
     for (int64_t i = 0; i < tile->rows; i++) {
         float *row = s->pos_scores + i * stride;
-        if (s->queries->position + i == 0)
+        if (first + i == 0)
             for (int64_t j = 0; j < tile->columns; j++) row[j] = at[0];
-        else if (tile->key == 0)
+        else if (locus_position_row(s->head->plan, tile->key) == 0)
             row[0] = at[cls->stride[0]];
     }
 }

@@ -11,12 +11,13 @@ locus_wanted locus_owned_tables(const locus_plan *plan)
 {
     const locus_tensors *s = &plan->shapes;
     const locus_call *c = &plan->call;
+    const int64_t first_q = locus_position_row(plan, c->query_offset);
+    const int64_t first_k = locus_position_row(plan, 0);
     return (locus_wanted){
         .key_table = by_head(locus_key_table(plan, s)),
         .key_side_table = by_head(locus_key_side_table(plan, s)),
-        .pos_q = locus_present(&s->pos_q) && c->query_offset >= 0 &&
-                 c->query_offset + c->Tq <= s->pos_q.shape[1],
-        .pos_k = locus_present(&s->pos_k) && c->Tk <= s->pos_k.shape[1],
+        .pos_q = locus_present(&s->pos_q) && first_q >= 0 && first_q + c->Tq <= s->pos_q.shape[1],
+        .pos_k = locus_present(&s->pos_k) && first_k + c->Tk <= s->pos_k.shape[1],
     };
 }
 
@@ -135,7 +136,8 @@ static void own_positions(const locus_backward_call *call, const backward_task *
     const locus_wanted *wanted = &call->wanted, *owned = &call->owned;
     const int64_t h = task->h;
     if (wanted->pos_q && owned->pos_q) {
-        const int64_t rows = plan->backward.rows, first = plan->call.query_offset;
+        const int64_t rows = plan->backward.rows;
+        const int64_t first = locus_position_row(plan, plan->call.query_offset);
         begin_some(call, &g->pos_q, h, 0, first + task->tile_from * rows);
         begin_some(call, &g->pos_q, h, first + min_i64(task->tile_to * rows, plan->call.Tq),
                    g->pos_q.shape[1]);
@@ -143,8 +145,10 @@ static void own_positions(const locus_backward_call *call, const backward_task *
         slot->pos_q_fresh = !call->accumulate;
     }
     if (wanted->pos_k && owned->pos_k) {
-        begin_some(call, &g->pos_k, h, plan->call.Tk, g->pos_k.shape[1]);
-        slot->pos_k = (locus_sums){locus_f32(&g->pos_k, h, 0, 0), g->pos_k.stride[1]};
+        const int64_t first = locus_position_row(plan, 0);
+        begin_some(call, &g->pos_k, h, 0, first);
+        begin_some(call, &g->pos_k, h, first + plan->call.Tk, g->pos_k.shape[1]);
+        slot->pos_k = (locus_sums){locus_f32(&g->pos_k, h, first, 0), g->pos_k.stride[1]};
         slot->pos_k_fresh = !call->accumulate;
     }
 }

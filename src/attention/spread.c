@@ -238,10 +238,12 @@ static void spread_reset(const locus_backward_worker *w, const locus_gradient_ro
 {
     const locus_tile *tile = &w->tile;
     const int64_t stride = w->head.geometry->stride;
+    const int64_t first = locus_position_row(w->head.plan, rows->queries.position);
+    const int64_t first_key = locus_position_row(w->head.plan, tile->key);
     double total[2] = {0.0, 0.0};
     for (int64_t i = 0; i < tile->rows; i++) {
-        const int first_row = rows->queries.position + i == 0;
-        const int64_t columns = first_row ? tile->columns : tile->key == 0 ? 1 : 0;
+        const int first_row = first + i == 0;
+        const int64_t columns = first_row ? tile->columns : first_key == 0 ? 1 : 0;
         for (int64_t j = 0; j < columns; j++) {
             total[first_row ? 0 : 1] += (double)T[i * stride + j];
             T[i * stride + j] = 0.0f;

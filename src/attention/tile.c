@@ -135,7 +135,9 @@ static int is_seen(const head_context *head, const locus_tile *tile, int64_t i, 
     const locus_tensors *in = head->in;
     const int64_t q = tile->query + i, k = tile->key + j;
     if (j < tile->from[i] || j >= tile->to[i]) return 0;
-    if (tile->skips_reset && (k == 0 || tile->delta_00 + i + tile->key == 0)) return 0;
+    if (tile->skips_reset && (locus_position_row(head->plan, k) == 0 ||
+                              locus_position_row(head->plan, tile->delta_00 + i + tile->key) == 0))
+        return 0;
     if (locus_present(&in->key_mask) && locus_get(&in->key_mask, head->b, k, 0, 0) == 0.0) return 0;
     if (locus_present(&in->mask) &&
         *(const uint8_t *)dense_row(&in->mask, 1, head->b, head->h, q, k) == 0)
@@ -180,25 +182,18 @@ void locus_tile_mask(const head_context *head, const locus_tile *tile, float *sc
     if (tile->key_masked || locus_present(&head->in->mask)) hide_masked(head, tile, scores);
 }
 
-void locus_tile_drop(const head_context *head, const locus_tile *tile, const float *in, float *out,
-                     float *also)
+/* The numbers that dropout has for query row m, key n and the batch entry at work. */
+static uint32_t drop_row(const head_context *head, int64_t m)
 {
-    const locus_call *call = &head->plan->call;
-    const locus_dropout rule = {.key = {(uint32_t)call->dropout_seed,
-                                        (uint32_t)(call->dropout_seed >> 32)},
-                                .row = (uint32_t)tile->query,
-                                .head = (uint32_t)head->h,
-                                .batch = (uint32_t)head->b,
-                                .threshold = locus_dropout_threshold(call->dropout),
-                                .factor = (float)(1.0 / (1.0 - call->dropout))};
-    head->plan->kernels->drop(out, in, also, head->geometry->stride, tile->rows, tile->key,
-                              tile->columns, &rule);
+    return (uint32_t)(head->plan->call.first_query + m);
 }
-
-static int64_t number_of(const locus_pair_view *view, int64_t i, int64_t j)
+static uint32_t drop_key(const head_context *head, int64_t n)
 {
-    const int64_t number = view->origin + i * view->row + j * view->column;
-    return view->index != NULL ? view->index[number] : number;
+    return (uint32_t)(head->plan->call.key_offset + n);
+}
+static uint32_t drop_batch(const head_context *head)
+{
+    return (uint32_t)(head->plan->call.first_batch + head->b);
 }
 
 /* 1: the pair was dropped; a weight of 0 alone may also be an underflow. */
@@ -207,8 +202,46 @@ static int is_dropped(const head_context *head, const locus_tile *tile, int64_t 
     const locus_call *call = &head->plan->call;
     return call->dropout > 0.0 &&
            !locus_dropout_keeps(call->dropout_seed, locus_dropout_threshold(call->dropout),
-                                (uint32_t)head->b, (uint32_t)head->h, (uint32_t)(tile->query + i),
-                                (uint32_t)(tile->key + j));
+                                drop_batch(head), (uint32_t)head->h,
+                                drop_row(head, tile->query + i), drop_key(head, tile->key + j));
+}
+
+/* What the kernel does, where key 0 of the tile is not the first of its random numbers. */
+static void drop_one_by_one(const head_context *head, const locus_tile *tile, const float *in,
+                            float *out, float *also, const locus_dropout *rule)
+{
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t j = 0; j < tile->columns; j++) {
+            const int64_t at = i * head->geometry->stride + j;
+            const float factor = is_dropped(head, tile, i, j) ? 0.0f : rule->factor;
+            out[at] = factor == 0.0f ? 0.0f : in[at] * factor;
+            if (also != NULL) also[at] = factor == 0.0f ? 0.0f : also[at] * factor;
+        }
+}
+
+void locus_tile_drop(const head_context *head, const locus_tile *tile, const float *in, float *out,
+                     float *also)
+{
+    const locus_call *call = &head->plan->call;
+    const locus_dropout rule = {.key = {(uint32_t)call->dropout_seed,
+                                        (uint32_t)(call->dropout_seed >> 32)},
+                                .row = drop_row(head, tile->query),
+                                .head = (uint32_t)head->h,
+                                .batch = drop_batch(head),
+                                .threshold = locus_dropout_threshold(call->dropout),
+                                .factor = (float)(1.0 / (1.0 - call->dropout))};
+    const uint32_t first = drop_key(head, tile->key);
+    if (first % LOCUS_DROP_KEYS == 0)
+        head->plan->kernels->drop(out, in, also, head->geometry->stride, tile->rows, first,
+                                  tile->columns, &rule);
+    else
+        drop_one_by_one(head, tile, in, out, also, &rule);
+}
+
+static int64_t number_of(const locus_pair_view *view, int64_t i, int64_t j)
+{
+    const int64_t number = view->origin + i * view->row + j * view->column;
+    return view->index != NULL ? view->index[number] : number;
 }
 
 void locus_patch(const head_context *head, const locus_tile *tile, const float *T, locus_sums to,

@@ -75,9 +75,10 @@ static void fetch_head(const locus_forward_call *call, worker *w, const head_con
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
         locus_prefetch_table(&w->prefetch, plan, tables[i], next->h, done, done + 1, all);
     if (locus_present(&in->pos_k)) {
-        const int64_t rows = min_i64(Tk, in->pos_k.shape[1]);
-        locus_prefetch_add(&w->prefetch, &in->pos_k, 0, next->h, done * rows / all,
-                           (done + 1) * rows / all);
+        const int64_t first = locus_position_row(plan, 0);
+        const int64_t rows = max_i64(0, min_i64(Tk, in->pos_k.shape[1] - first));
+        locus_prefetch_add(&w->prefetch, &in->pos_k, 0, next->h, first + done * rows / all,
+                           first + (done + 1) * rows / all);
     }
 }
 

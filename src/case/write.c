@@ -69,6 +69,10 @@ static locus_status put_metadata(locus_file_writer *writer, uint32_t level,
                                  const locus_config *config, const char *note, locus_error *error)
 {
     const int is_layer = level == LOCUS_LAYER;
+    if (config->key_offset != 0 || config->first_query != 0 || config->first_batch != 0)
+        return locus_fail(error, LOCUS_ERR_OPTION,
+                          "key_offset, first_query, first_batch: found one above 0, expected 0 (a "
+                          "case is a whole call)");
     LOCUS_TRY(locus_file_put_metadata(writer, "format", "locus.case/1", error));
     LOCUS_TRY(locus_file_put_metadata(writer, "kind", is_layer ? "layer" : "attend", error));
     LOCUS_TRY(locus_file_put_metadata(writer, "scheme", config->scheme, error));

@@ -199,7 +199,8 @@ typedef LOCUS_CAP_GRAD((*locus_cap_grad_fn));
 
 /* Dropout of a tile: y[i][c] = x[i][c] factor where rule->row + i keeps key first + c, else 0, for
  * i < rows, c < columns; and so for `also` in place, if not NULL. first is a multiple of
- * LOCUS_LANES; y may be x. Kept is what core/random.h says. */
+ * LOCUS_DROP_KEYS; y may be x. Kept is what core/random.h says. */
+enum { LOCUS_DROP_KEYS = 4 /* that share one call of Philox */ };
 typedef struct locus_dropout {
     uint32_t key[2], row, head, batch, threshold;
     float factor;

@@ -88,11 +88,11 @@ static void load_query(ref_attention *at)
 static int keeps(const ref_attention *at, int64_t n)
 {
     const locus_call *call = at->call;
-    const int64_t batch = call->sequences > 0 ? at->s : at->b;
+    const int64_t batch = call->first_batch + (call->sequences > 0 ? at->s : at->b);
+    const int64_t row = call->first_query + at->i - at->sequence.first_query;
+    const int64_t key = call->key_offset + locus_ref_key_position(at, n);
     return locus_dropout_keeps(call->dropout_seed, locus_dropout_threshold(call->dropout),
-                               (uint32_t)batch, (uint32_t)at->h,
-                               (uint32_t)(at->i - at->sequence.first_query),
-                               (uint32_t)locus_ref_key_position(at, n));
+                               (uint32_t)batch, (uint32_t)at->h, (uint32_t)row, (uint32_t)key);
 }
 
 /* Fill score, visible and keep; the largest visible score (NaN if one is NaN), or the sink. */

@@ -75,6 +75,9 @@ static locus_status check_results(const locus_call *call, const locus_tensors *i
     LOCUS_TRY(check_output(&results->lse, "lse", 3, attend, in, error));
     if (locus_tensors_overlap(&results->out, &results->lse))
         return locus_fail(error, LOCUS_ERR_OVERLAP, "tensor out overlaps lse");
+    if (locus_present(&results->lse_low))
+        return locus_fail(error, LOCUS_ERR_TENSOR,
+                          "tensor lse_low: found, expected none (lse is F64 and loses nothing)");
     if (dresults == NULL) return LOCUS_OK;
     LOCUS_TRY(check_gradient(&dresults->out, "dout", rank, shape, error));
     return locus_present(&dresults->lse) ? check_gradient(&dresults->lse, "dlse", 3, attend, error)

@@ -82,7 +82,8 @@ double locus_ref_sink(const ref_attention *at)
 static int cls_row(const ref_attention *at, int64_t m, int64_t n)
 {
     if (!locus_present(&at->in->cls)) return -1;
-    return m == 0 ? 0 : n == 0 ? 1 : -1;
+    const int64_t origin = at->call->key_offset;
+    return m + origin == 0 ? 0 : n + origin == 0 ? 1 : -1;
 }
 
 static void position_parts(const ref_attention *at, int64_t m, int64_t n, const double *k,
@@ -96,8 +97,9 @@ static void position_parts(const ref_attention *at, int64_t m, int64_t n, const 
         return;
     }
     if (locus_present(&in->pos_q)) {
-        const double *pq = locus_ref_at(&in->pos_q, at->h, at->split ? at->i : m, 0);
-        const double *pk = locus_ref_at(&in->pos_k, at->h, n, 0);
+        const int64_t row = at->split ? at->i : m + call->key_offset;
+        const double *pq = locus_ref_at(&in->pos_q, at->h, row, 0);
+        const double *pk = locus_ref_at(&in->pos_k, at->h, n + call->key_offset, 0);
         parts[REF_POSITION_POSITION] = call->scale * locus_ref_dot(pq, pk, call->D);
         if (at->split) {
             parts[REF_CONTENT_POSITION] = call->scale * locus_ref_dot(at->q, pk, call->D);
@@ -242,10 +244,11 @@ static void position_grad(const ref_attention *at, int64_t m, int64_t n, double 
     }
     if (locus_present(&in->pos_q)) {
         const double g = call->scale * ds;
-        locus_ref_add(locus_ref_at(&grad->pos_q, at->h, m, 0), g,
-                      locus_ref_at(&in->pos_k, at->h, n, 0), call->D);
-        locus_ref_add(locus_ref_at(&grad->pos_k, at->h, n, 0), g,
-                      locus_ref_at(&in->pos_q, at->h, m, 0), call->D);
+        const int64_t q_row = m + call->key_offset, k_row = n + call->key_offset;
+        locus_ref_add(locus_ref_at(&grad->pos_q, at->h, q_row, 0), g,
+                      locus_ref_at(&in->pos_k, at->h, k_row, 0), call->D);
+        locus_ref_add(locus_ref_at(&grad->pos_k, at->h, k_row, 0), g,
+                      locus_ref_at(&in->pos_q, at->h, q_row, 0), call->D);
     }
     if (call->scheme->bias_by_pair) call->scheme->bias_grad(call, in, at->h, m, n, 1, &ds, grad);
     if (at->dbias != NULL) {

@@ -183,6 +183,17 @@ static void take_views(locus_call *call, const locus_tensors *shapes)
     call->k_positions = shapes->k_positions;
 }
 
+/* Layers and ragged batches are whole calls. */
+static locus_status check_part(const locus_call *call, locus_error *error)
+{
+    if (call->key_offset == 0 && call->first_query == 0 && call->first_batch == 0) return LOCUS_OK;
+    if (call->level != LOCUS_LAYER && call->sequences == 0) return LOCUS_OK;
+    return locus_fail(error, LOCUS_ERR_OPTION,
+                      "key_offset, first_query, first_batch: found one above 0, expected 0 (%s)",
+                      call->level == LOCUS_LAYER ? "a layer is a whole call"
+                                                 : "a ragged batch is a whole call");
+}
+
 locus_status locus_call_resolve(locus_call *call, uint32_t level, const locus_config *config,
                                 const locus_tensors *shapes, locus_error *error)
 {
@@ -193,7 +204,12 @@ locus_status locus_call_resolve(locus_call *call, uint32_t level, const locus_co
         .level = level,
         .options = config->options,
         .R = -1,
-        .query_offset = config->query_offset,
+        .query_offset = config->query_offset == LOCUS_UNSET
+                            ? LOCUS_UNSET
+                            : config->query_offset - config->key_offset,
+        .key_offset = config->key_offset,
+        .first_query = config->first_query,
+        .first_batch = config->first_batch,
         .softcap = config->softcap == LOCUS_UNSET_REAL ? 0.0 : config->softcap,
         .dropout = config->dropout,
         .dropout_seed = config->dropout_seed,
@@ -212,6 +228,7 @@ locus_status locus_call_resolve(locus_call *call, uint32_t level, const locus_co
     LOCUS_TRY(check_options(call, shapes, error));
     LOCUS_TRY(locus_check_common(call, shapes, error));
     LOCUS_TRY(locus_check_offsets(call, shapes, error));
+    LOCUS_TRY(check_part(call, error));
     take_views(call, shapes);
     set_limits(call, config);
     find_distances(call);

@@ -62,6 +62,22 @@ static locus_status check_reserved(const locus_config *config, locus_error *erro
     return LOCUS_OK;
 }
 
+/* Where a part of a larger call stands in it. */
+static locus_status check_part(const locus_config *config, locus_error *error)
+{
+    const struct {
+        const char *name;
+        int64_t value;
+    } parts[] = {{"key_offset", config->key_offset},
+                 {"first_query", config->first_query},
+                 {"first_batch", config->first_batch}};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].value < 0 || parts[i].value > max_offset)
+            return locus_fail(error, LOCUS_ERR_OPTION, "%s: found %" PRId64 ", expected 0..2^31",
+                              parts[i].name, parts[i].value);
+    return LOCUS_OK;
+}
+
 static locus_status check_numbers(const locus_config *config, locus_error *error)
 {
     if (config->query_offset != LOCUS_UNSET &&
@@ -92,6 +108,7 @@ static locus_status check_config(const locus_config *config, locus_error *error)
         return locus_fail(error, LOCUS_ERR_OPTION, "causal: found %u, expected 0 or 1",
                           (unsigned)config->causal);
     LOCUS_TRY(check_numbers(config, error));
+    LOCUS_TRY(check_part(config, error));
     if (config->path != NULL && strcmp(config->path, "tiles") != 0 &&
         strcmp(config->path, "rows") != 0)
         return locus_fail(error, LOCUS_ERR_OPTION, "path: found another, expected tiles or rows");

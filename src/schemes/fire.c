@@ -45,16 +45,14 @@ static double value(const fire *f, const locus_tensors *in, int64_t head, double
 static double bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
                    int64_t n)
 {
-    const fire f = at_query(in, m);
-    (void)call;
+    const fire f = at_query(in, m + call->key_offset);
     return value(&f, in, head, psi(f.slope, (double)(m - n)) / f.norm);
 }
 
 static void bias_run(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
                      int64_t n, int64_t count, float *values)
 {
-    const fire f = at_query(in, m);
-    (void)call;
+    const fire f = at_query(in, m + call->key_offset);
     for (int64_t i = 0; i < count; i++)
         values[i] = (float)value(&f, in, head, psi(f.slope, (double)(m - n - i)) / f.norm);
 }
@@ -87,8 +85,7 @@ static void pull_z(const fire *f, const locus_tensors *in, const locus_tensors *
 static void bias_grad(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
                       int64_t n, int64_t count, const double *ds, const locus_tensors *grad)
 {
-    const fire f = at_query(in, m);
-    (void)call;
+    const fire f = at_query(in, m + call->key_offset);
     for (int64_t k = 0; k < count; k++) {
         const double distance = (double)(m - n - k), z = psi(f.slope, distance) / f.norm;
         double dz = 0.0;
@@ -103,7 +100,7 @@ static void bias_grad(const locus_call *call, const locus_tensors *in, int64_t h
             dz += ds[k] * w_2 * w_1;
         }
         add(grad, B_2, head, ds[k]);
-        pull_z(&f, in, grad, m, distance, z, dz);
+        pull_z(&f, in, grad, m + call->key_offset, distance, z, dz);
     }
 }
 

@@ -26,8 +26,13 @@ typedef struct locus_call {
     int64_t E, T, M;      /* layers: model width, rows of x, rows of memory    */
     int64_t R;            /* rows of the relative tables (of attend)           */
     int64_t pairs;        /* channel pairs that are turned, 0 = no rotation    */
-    int64_t query_offset; /* position of query row 0 (ragged: of each sequence's
-                             where it was given, else LOCUS_UNSET)             */
+    int64_t query_offset; /* position of query row 0, counted from key row 0
+                             (ragged: of each sequence's where it was given,
+                             else LOCUS_UNSET)                                 */
+    int64_t key_offset;   /* position of key row 0 in a larger call; positions
+                             here count from it                                */
+    int64_t first_query;  /* what dropout adds to query rows                   */
+    int64_t first_batch;  /* and to batch entries                              */
     int64_t least, most;  /* delta of the pairs that causal and window let
                              through: [least, most], empty when least > most;
                              of all sequences of a ragged batch                */

@@ -35,7 +35,7 @@ static locus_status need_rows(const char *name, int64_t rows, int64_t first, int
 
 /* The positions m and n of pairs that causal and window let through; both sets are
  * intervals because the distances are one. */
-static locus_status check_sequence(const locus_sequence *s, const char *query_name,
+static locus_status check_sequence(const locus_sequence *s, int64_t origin, const char *query_name,
                                    int64_t query_rows, const char *key_name, int64_t key_rows,
                                    locus_error *error)
 {
@@ -44,8 +44,8 @@ static locus_status check_sequence(const locus_sequence *s, const char *query_na
     const int64_t m_low = first > s->least ? first : s->least;
     const int64_t m_high = last < s->most + s->keys - 1 ? last : s->most + s->keys - 1;
     const int64_t n_high = last - s->least < s->keys - 1 ? last - s->least : s->keys - 1;
-    LOCUS_TRY(need_rows(query_name, query_rows, m_low, m_high, error));
-    return need_rows(key_name, key_rows, 0, n_high, error);
+    LOCUS_TRY(need_rows(query_name, query_rows, m_low + origin, m_high + origin, error));
+    return need_rows(key_name, key_rows, origin, n_high + origin, error);
 }
 
 static locus_status check_rows(const locus_call *call, const char *query_name, int64_t query_rows,
@@ -53,7 +53,8 @@ static locus_status check_rows(const locus_call *call, const char *query_name, i
 {
     for (int64_t i = 0; i < locus_sequence_count(call); i++) {
         const locus_sequence s = locus_call_sequence(call, i);
-        LOCUS_TRY(check_sequence(&s, query_name, query_rows, key_name, key_rows, error));
+        LOCUS_TRY(check_sequence(&s, call->key_offset, query_name, query_rows, key_name, key_rows,
+                                 error));
     }
     return LOCUS_OK;
 }
