@@ -139,6 +139,7 @@ static void backward_part(const test_problem *problem, const part *p, const locu
 static void for_parts(const test_problem *problem, const locus_results *all,
                       void (*run)(const test_problem *, const part *, const locus_results *))
 {
+    /* key parts begin on and off multiples of LOCUS_DROP_KEYS */
     static const int64_t query_cuts[] = {0, 1, 20, QUERIES}, key_cuts[] = {0, 3, 20, 30, KEYS};
     for (size_t i = 0; i + 1 < sizeof query_cuts / sizeof *query_cuts; i++)
         for (size_t j = 0; j + 1 < sizeof key_cuts / sizeof *key_cuts; j++) {
