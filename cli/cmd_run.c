@@ -1,301 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locus run: a trained model on token ids. */
-#include <inttypes.h>
-#include <math.h>
+/* locus run: a trained model from text to answer. */
 #include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "cli.h"
 #include "commands.h"
-#include "json.h"
+#include "run.h"
 #include "text.h"
 
-enum { MOST_THREADS = 256 };
-
-typedef struct run_values {
-    const char *model, *task, *ids, *isa, *output;
-    uint32_t threads;
-    int json;
-} run_values;
-
-/* ---- ids ---- */
-
-typedef struct id_list {
-    int32_t *ids;
-    int64_t count;
-} id_list;
-
-static int bad_ids(const char *text)
-{
-    char quoted[160];
-    return cli_complain("run", CLI_USAGE,
-                        "--ids: expected whole numbers below 2^31 with commas between, got \"%s\"",
-                        text_quote(quoted, sizeof quoted, text));
-}
-
-/* "101,7592,102"; an empty text is no token at all. */
-static int read_ids(id_list *list, const char *text)
-{
-    size_t commas = 1;
-    for (const char *c = text; *c != '\0'; c++) commas += *c == ',';
-    list->ids = calloc(commas, sizeof *list->ids);
-    if (list->ids == NULL) return cli_complain("run", CLI_RESOURCES, "out of memory");
-    if (*text == '\0') return CLI_DONE;
-    for (const char *c = text;; c++) {
-        int64_t value = 0;
-        const char *start = c;
-        for (; *c >= '0' && *c <= '9' && value <= INT32_MAX; c++) value = 10 * value + (*c - '0');
-        if (c == start || value > INT32_MAX || (*c != ',' && *c != '\0')) return bad_ids(text);
-        list->ids[list->count++] = (int32_t)value;
-        if (*c == '\0') return CLI_DONE;
-    }
-}
-
-/* ---- one text through a model ---- */
-
-typedef struct text_run {
-    run_values *values;
-    locus_model *model;
-    locus_model_info info;
-    locus_model_pass *pass;
-    id_list list;
-    float **hidden; /* [layers + 1] */
-    float *numbers; /* of all of them, or the embedding, or the logits */
-    void *workspace;
-} text_run;
-
-static int wants(const run_values *v, const char *task) { return strcmp(v->task, task) == 0; }
-static int wants_hidden(const run_values *v) { return wants(v, "hidden"); }
-
-/* Rows of logits. */
-static int64_t logit_rows(const text_run *r)
-{
-    return r->info.head == LOCUS_MODEL_TAG ? r->list.count : 1;
-}
-
-static int no_memory(void) { return cli_complain("run", CLI_RESOURCES, "out of memory"); }
-
-static int set_up(text_run *r)
-{
-    const size_t row = (size_t)r->info.width, tokens = (size_t)r->list.count;
-    const size_t arrays = wants_hidden(r->values) ? (size_t)r->info.layers + 1 : 0;
-    r->workspace = malloc(locus_model_workspace(r->pass) + 1);
-    const size_t logits = (size_t)(logit_rows(r) * r->info.labels);
-    const size_t other = logits > row ? logits : row;
-    r->numbers = calloc(arrays > 0 ? arrays * tokens * row + 1 : other, sizeof(float));
-    r->hidden = calloc(arrays + 1, sizeof *r->hidden);
-    if (r->workspace == NULL || r->numbers == NULL || r->hidden == NULL) return no_memory();
-    for (size_t i = 0; i < arrays; i++) r->hidden[i] = r->numbers + i * tokens * row;
-    return CLI_DONE;
-}
-
-static int wants_labels(const run_values *v) { return wants(v, "classify") || wants(v, "tokens"); }
-
-/* What the head is for, where no task is asked for; a task that it does not give is refused. */
-static int choose_task(text_run *r)
-{
-    const char *given = r->info.head == LOCUS_MODEL_CLASSIFY ? "classify"
-                        : r->info.head == LOCUS_MODEL_TAG    ? "tokens"
-                                                             : "embed";
-    if (r->values->task == NULL) r->values->task = given;
-    if (!wants_labels(r->values) || wants(r->values, given)) return CLI_DONE;
-    return cli_complain("run", CLI_REFUSED, "%s: has no head for the task %s", r->values->model,
-                        r->values->task);
-}
-
-static int compute(text_run *r)
-{
-    const run_values *v = r->values;
-    const locus_model_config config = {.size = sizeof config, .threads = v->threads, .isa = v->isa};
-    const int64_t offsets[2] = {0, r->list.count};
-    locus_error error = {""};
-    locus_status status = locus_model_open(&r->model, v->model, &config, &error);
-    if (status != LOCUS_OK)
-        return cli_report("run", status, status == LOCUS_ERR_ISA ? NULL : v->model, &error);
-    r->info.size = sizeof r->info;
-    locus_model_describe(r->model, &r->info);
-    const int chosen = choose_task(r);
-    if (chosen != CLI_DONE) return chosen;
-    status = locus_model_pass_new(&r->pass, r->model, offsets, 1, &error);
-    if (status != LOCUS_OK) return cli_report("run", status, NULL, &error);
-    const int code = set_up(r);
-    if (code != CLI_DONE) return code;
-    const locus_model_batch batch = {.size = sizeof batch, .ids = r->list.ids};
-    const locus_model_results results = {.size = sizeof results,
-                                         .hidden = wants_hidden(v) ? r->hidden : NULL,
-                                         .logits = wants_labels(v) ? r->numbers : NULL,
-                                         .embedding = wants(v, "embed") ? r->numbers : NULL};
-    status = locus_model_forward(r->pass, &batch, &results, r->workspace,
-                                 locus_model_workspace(r->pass), &error);
-    return status == LOCUS_OK ? CLI_DONE : cli_report("run", status, NULL, &error);
-}
-
-static void tear_down(text_run *r)
-{
-    locus_model_pass_free(r->pass);
-    locus_model_free(r->model);
-    free(r->list.ids);
-    free(r->hidden);
-    free(r->numbers);
-    free(r->workspace);
-}
-
-/* ---- results ---- */
-
-static int write_hidden(const text_run *r)
-{
-    const uint64_t shape[3] = {1, (uint64_t)r->list.count, (uint64_t)r->info.width};
-    locus_file_writer *writer = NULL;
-    locus_error error = {""};
-    locus_status status = locus_file_create(&writer, r->values->output, NULL, &error);
-    for (int64_t i = 0; status == LOCUS_OK && i <= r->info.layers; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "hidden.%" PRId64, i);
-        status = locus_file_put(writer, name, "F32", 3, shape, r->hidden[i], &error);
-    }
-    if (status == LOCUS_OK)
-        status = locus_file_commit(writer, &error);
-    else
-        locus_file_abandon(writer);
-    return status == LOCUS_OK ? CLI_DONE : cli_report("run", status, r->values->output, &error);
-}
-
-static void print_ids(json *j, const text_run *r)
-{
-    json_inline_array(j, "ids");
-    for (int64_t i = 0; i < r->list.count; i++) json_integer(j, NULL, r->list.ids[i]);
-    json_end(j);
-}
-
-static void print_numbers(json *j, const char *key, const float *numbers, int64_t count)
-{
-    json_inline_array(j, key);
-    for (int64_t c = 0; c < count; c++) json_real(j, NULL, (double)numbers[c]);
-    json_end(j);
-}
-
-static void print_embedding(const text_run *r)
-{
-    json j = {.out = stdout};
-    if (!r->values->json) {
-        for (int64_t c = 0; c < r->info.width; c++)
-            printf("%s%.9g", c > 0 ? " " : "", (double)r->numbers[c]);
-        putchar('\n');
-        return;
-    }
-    json_inline_object(&j, NULL);
-    print_ids(&j, r);
-    print_numbers(&j, "embedding", r->numbers, r->info.width);
-    json_end(&j);
-}
-
-/* ---- labels ---- */
-
-/* The probability of a label: softmax over the row, or each by itself. */
-static double probability(const text_run *r, const float *row, int64_t label)
-{
-    if (r->info.multi_label) return 1.0 / (1.0 + exp(-(double)row[label]));
-    double sum = 0.0;
-    for (int64_t c = 0; c < r->info.labels; c++) sum += exp((double)row[c] - (double)row[label]);
-    return 1.0 / sum;
-}
-
-static int64_t best_label(const text_run *r, const float *row)
-{
-    int64_t best = 0;
-    for (int64_t c = 1; c < r->info.labels; c++)
-        if (row[c] > row[best]) best = c;
-    return best;
-}
-
-static void print_classes(const text_run *r)
-{
-    json j = {.out = stdout};
-    if (!r->values->json) {
-        for (int64_t c = 0; c < r->info.labels; c++)
-            printf("%.7f %s\n", probability(r, r->numbers, c), locus_model_label(r->model, c));
-        return;
-    }
-    json_inline_object(&j, NULL);
-    print_ids(&j, r);
-    print_numbers(&j, "logits", r->numbers, r->info.labels);
-    json_inline_object(&j, "labels");
-    for (int64_t c = 0; c < r->info.labels; c++)
-        json_real(&j, locus_model_label(r->model, c), probability(r, r->numbers, c));
-    json_end(&j);
-    json_end(&j);
-}
-
-static void print_tags(const text_run *r)
-{
-    json j = {.out = stdout};
-    const int64_t labels = r->info.labels;
-    if (!r->values->json) {
-        for (int64_t i = 0; i < r->list.count; i++) {
-            const float *row = r->numbers + i * labels;
-            const int64_t best = best_label(r, row);
-            printf("%" PRId32 " %s %.7f\n", r->list.ids[i], locus_model_label(r->model, best),
-                   probability(r, row, best));
-        }
-        return;
-    }
-    json_inline_object(&j, NULL);
-    print_ids(&j, r);
-    json_inline_array(&j, "logits");
-    for (int64_t i = 0; i < r->list.count; i++)
-        print_numbers(&j, NULL, r->numbers + i * labels, labels);
-    json_end(&j);
-    json_inline_array(&j, "tags");
-    for (int64_t i = 0; i < r->list.count; i++)
-        json_text(&j, NULL, locus_model_label(r->model, best_label(r, r->numbers + i * labels)));
-    json_end(&j);
-    json_end(&j);
-}
-
-static int print_results(const text_run *r)
-{
-    if (wants_hidden(r->values)) return write_hidden(r);
-    if (wants(r->values, "classify"))
-        print_classes(r);
-    else if (wants(r->values, "tokens"))
-        print_tags(r);
-    else
-        print_embedding(r);
-    return CLI_DONE;
-}
-
-/* ---- the command ---- */
+enum { MOST_THREADS = 256, MOST_BATCH = 1 << 20, TOKENS_PER_BATCH = 2048 };
 
 static const char *task_name(size_t index)
 {
-    static const char *const names[] = {"embed", "classify", "tokens", "hidden"};
-    return index < sizeof names / sizeof *names ? names[index] : NULL;
+    const run_task *task = run_task_at(index);
+    return task != NULL ? task->name : NULL;
 }
 
-static int check(const run_values *v)
+/* ---- usage ---- */
+
+static int unknown_task(const char *task, const char *const *names, size_t count)
 {
-    char quoted[160];
-    const char *names[8];
+    char quoted[160], list[128] = "";
+    size_t used = 0;
+    const char *near = locus_nearest(task, names, count);
+    text_quote(quoted, sizeof quoted, task);
+    if (near != NULL)
+        return cli_complain("run", CLI_USAGE, "--task: no task \"%s\"; did you mean \"%s\"?",
+                            quoted, near);
+    for (size_t i = 0; i < count && used + 16 < sizeof list; i++)
+        used += (size_t)snprintf(list + used, sizeof list - used, "%s%s",
+                                 i == 0          ? ""
+                                 : i + 1 < count ? ", "
+                                                 : " or ",
+                                 names[i]);
+    return cli_complain("run", CLI_USAGE, "--task: expected %s, got \"%s\"", list, quoted);
+}
+
+static int check_task(const run_values *v)
+{
+    const char *names[16];
     size_t count = 0;
-    if (v->ids == NULL) return cli_complain("run", CLI_USAGE, "--ids is missing");
-    if (v->task == NULL && v->output == NULL) return CLI_DONE;
-    for (; v->task != NULL && task_name(count) != NULL; count++) {
+    int known = v->task == NULL;
+    for (; task_name(count) != NULL && count < 16; count++) {
         names[count] = task_name(count);
-        if (strcmp(names[count], v->task) == 0) break;
+        known |= v->task != NULL && strcmp(names[count], v->task) == 0;
     }
-    if (v->task != NULL && task_name(count) == NULL) {
-        const char *near = locus_nearest(v->task, names, count);
-        text_quote(quoted, sizeof quoted, v->task);
-        return near != NULL
-                   ? cli_complain("run", CLI_USAGE, "--task: no task \"%s\"; did you mean \"%s\"?",
-                                  quoted, near)
-                   : cli_complain("run", CLI_USAGE,
-                                  "--task: expected embed, classify, tokens or hidden, got \"%s\"",
-                                  quoted);
-    }
-    const int hidden = v->task != NULL && wants_hidden(v);
+    if (!known) return unknown_task(v->task, names, count);
+    const int hidden = v->task != NULL && strcmp(v->task, "hidden") == 0;
     if (hidden && v->output == NULL)
         return cli_complain("run", CLI_USAGE, "--task hidden writes tensors: give -o FILE");
     if (!hidden && v->output != NULL)
@@ -303,26 +53,39 @@ static int check(const run_values *v)
     return CLI_DONE;
 }
 
+static int check(const run_values *v)
+{
+    const int given = (v->texts.count > 0) + (v->file != NULL) + (v->ids != NULL);
+    if (given == 0)
+        return cli_complain("run", CLI_USAGE,
+                            "TEXT, --file or --ids is missing; see \"locus run --help\"");
+    if (given > 1)
+        return cli_complain("run", CLI_USAGE, "TEXT, --file and --ids exclude each other");
+    if (v->ids != NULL && (v->pair != NULL || v->truncate > 0))
+        return cli_complain("run", CLI_USAGE,
+                            "--ids are taken as they are: no --pair, no --truncate");
+    return check_task(v);
+}
+
 static int run_command(int argc, char **argv)
 {
-    run_values values = {.task = NULL};
-    text_run r = {.values = &values};
+    run_values values = {.tokens_per_batch = TOKENS_PER_BATCH};
     int exit_code = CLI_DONE;
     if (!cli_parse(&cmd_run, argc, argv, &values, &exit_code)) return exit_code;
     exit_code = check(&values);
-    if (exit_code == CLI_DONE) exit_code = read_ids(&r.list, values.ids);
-    if (exit_code == CLI_DONE) exit_code = compute(&r);
-    if (exit_code == CLI_DONE) exit_code = print_results(&r);
-    tear_down(&r);
-    return exit_code;
+    return exit_code == CLI_DONE ? run_all(&values) : exit_code;
 }
 
+/* ---- the command ---- */
+
 static const cli_example run_examples[] = {
-    {"locus run all-MiniLM-L6-v2 --ids 101,7592,2088,102", "the embedding of a text, by its ids"},
-    {"locus run all-MiniLM-L6-v2 --ids 101,7592,102 --json", "the same for a program"},
-    {"locus run turn-detector --ids 1,2,3 --json", "the labels of a model with a head, its logits"},
-    {"locus run deberta-v3-xsmall --task hidden --ids 1,2,3 -o h.safetensors",
+    {"locus run all-MiniLM-L6-v2 \"The cat sleeps.\"", "the embedding of a text"},
+    {"locus run all-MiniLM-L6-v2 --file lines.txt --json", "of every line, as JSON, as they come"},
+    {"locus run reranker \"a question\" --pair \"an answer\"", "the labels of a pair"},
+    {"locus run some-tagger \"Ada lives in Paris.\" --task tokens", "a label for every token"},
+    {"locus run deberta-v3-xsmall \"Hello\" --task hidden -o h.safetensors",
      "what every layer made of it"},
+    {"locus run all-MiniLM-L6-v2 --ids 101,7592,102 --json", "token ids instead of a text"},
     {NULL, NULL},
 };
 
@@ -335,17 +98,41 @@ static const cli_option run_options[] = {
      .kind = CLI_LIST,
      .value = task_name,
      FIELD(task)},
+    {.name = "pair",
+     .argument = "TEXT",
+     .help = "second segment; also a tab in a line of --file",
+     .kind = CLI_TEXT,
+     FIELD(pair)},
+    {.name = "file",
+     .argument = "FILE",
+     .help = "one input per line, results as they come (-: standard input)",
+     .kind = CLI_INPUT,
+     FIELD(file)},
     {.name = "ids",
      .argument = "LIST",
      .help = "token ids with commas between; nothing is added",
      .kind = CLI_LIST,
      FIELD(ids)},
+    {.name = "truncate",
+     .argument = "N",
+     .help = "cut to N tokens, special ones included",
+     .kind = CLI_INTEGER,
+     .minimum = 1,
+     .maximum = UINT32_MAX,
+     FIELD(truncate)},
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",
      .help = "hidden: safetensors with hidden.0 to hidden.L, [1,T,E] F32",
      .kind = CLI_OUTPUT,
      FIELD(output)},
+    {.name = "tokens-per-batch",
+     .argument = "N",
+     .help = "run when so many tokens have come together (2048)",
+     .kind = CLI_INTEGER,
+     .minimum = 1,
+     .maximum = MOST_BATCH,
+     FIELD(tokens_per_batch)},
     {.name = "threads",
      .argument = "N",
      .help = "threads (all processors)",
@@ -364,21 +151,26 @@ static const cli_option run_options[] = {
 
 const cli_command cmd_run = {
     .name = "run",
-    .summary = "run a trained model",
+    .summary = "run a trained model on text",
     .description =
-        "Runs the encoder of a model from a folder in the layout of the Hugging Face hub: "
-        "config.json and model.safetensors or its shards. The families are those of "
-        "docs/models.md; another model_type is refused with their list. The embedding is pooled as "
-        "modules.json says, else the mean over all tokens. A model with a head for sequences or tokens "
-        "classifies. Hidden states are those of transformers "
-        "within 2e-5 of the largest element.",
-    .usage = "MODEL --ids LIST [--task TASK] [-o FILE] [--json] [...]",
+        "Runs a model from a folder in the layout of the Hugging Face hub: config.json, "
+        "model.safetensors or its shards, tokenizer files. The families are those of "
+        "docs/models.md; another model_type is refused with their list. A model does what its head "
+        "is for, where modules.json lists a pooling it embeds; the embedding is pooled as it says, "
+        "else the mean over all tokens. A text longer than the model takes is refused unless "
+        "--truncate is given. Hidden states are those of transformers within 2e-5 of the largest "
+        "element; a text gives the same bits alone and in any batch.",
+    .usage = "MODEL [TEXT ...] [--pair TEXT] [--file FILE] [--task TASK] [--json] [...]",
     .examples = run_examples,
     .options = run_options,
     .operand = {.name = "MODEL",
-                .help = "a folder with config.json and model.safetensors",
+                .help = "a folder with config.json, model.safetensors and tokenizer files",
                 .kind = CLI_INPUT,
                 .required = 1,
                 .offset = offsetof(run_values, model)},
+    .rest = {.name = "TEXT",
+             .help = "one input each, taken as it is",
+             .kind = CLI_TEXT,
+             .offset = offsetof(run_values, texts)},
     .run = run_command,
 };

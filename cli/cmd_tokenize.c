@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* locus tokenize: text to ids, tokens and byte offsets, and ids back to text. */
-#define _POSIX_C_SOURCE 200809L
-#include <errno.h>
 #include <inttypes.h>
 #include <stddef.h>
 #include <stdlib.h>
@@ -9,7 +7,9 @@
 
 #include "cli.h"
 #include "commands.h"
+#include "inputs.h"
 #include "json.h"
+#include "pieces.h"
 #include "text.h"
 
 typedef struct tokenize_values {
@@ -34,20 +34,6 @@ static int report(const session *s, locus_status status, const locus_error *erro
 
 /* ---- printing ---- */
 
-static void json_tokens(json *j, const session *s, const uint32_t *ids, size_t count)
-{
-    json_inline_array(j, "ids");
-    for (size_t i = 0; i < count; i++) json_size(j, NULL, ids[i]);
-    json_end(j);
-    json_inline_array(j, "tokens");
-    for (size_t i = 0; i < count; i++) {
-        size_t bytes = 0;
-        const char *token = locus_tokenizer_token(s->tokenizer, ids[i], &bytes);
-        json_bytes(j, NULL, token == NULL ? "" : token, bytes);
-    }
-    json_end(j);
-}
-
 static void print_json(const session *s)
 {
     json j = {.out = stdout};
@@ -56,7 +42,7 @@ static void print_json(const session *s)
     const locus_offset *offsets = locus_encoding_offsets(e);
     const uint32_t *types = locus_encoding_types(e);
     json_inline_object(&j, NULL);
-    json_tokens(&j, s, locus_encoding_ids(e), count);
+    pieces_json(&j, s->tokenizer, locus_encoding_ids(e), count);
     json_inline_array(&j, "offsets");
     for (size_t i = 0; i < count; i++) {
         json_inline_array(&j, NULL);
@@ -71,18 +57,6 @@ static void print_json(const session *s)
         json_end(&j);
     }
     json_end(&j);
-}
-
-/* A token that may hold NUL. */
-static void print_token(const session *s, uint32_t id)
-{
-    size_t bytes = 0;
-    const char *token = locus_tokenizer_token(s->tokenizer, id, &bytes);
-    for (size_t at = 0; token != NULL && at < bytes;) {
-        text_print(stdout, token + at);
-        at += strlen(token + at);
-        if (at++ < bytes) printf("\\x00");
-    }
 }
 
 static void print_plain(session *s)
@@ -103,24 +77,19 @@ static void print_plain(session *s)
         if (s->info.has_types) printf("  %4" PRIu32, locus_encoding_types(e)[i]);
         if (pair) printf("  %-7s", segments[locus_encoding_segments(e)[i]]);
         printf("  ");
-        print_token(s, locus_encoding_ids(e)[i]);
+        pieces_print(stdout, s->tokenizer, locus_encoding_ids(e)[i]);
         putchar('\n');
     }
 }
 
 /* ---- one input ---- */
 
-static int encode(session *s, const char *text, size_t bytes, const char *pair, size_t pair_bytes)
+static int encode(void *to, const locus_text_input *input, double progress)
 {
+    session *s = to;
     locus_error error = {""};
-    const locus_text_input input = {.size = sizeof input,
-                                    .text = text,
-                                    .bytes = bytes,
-                                    .pair = pair,
-                                    .pair_bytes = pair_bytes,
-                                    .plain = s->values->plain,
-                                    .truncate = s->values->truncate};
-    const locus_status status = locus_tokenizer_encode(s->tokenizer, &input, s->encoding, &error);
+    (void)progress;
+    const locus_status status = locus_tokenizer_encode(s->tokenizer, input, s->encoding, &error);
     if (status != LOCUS_OK) return report(s, status, &error);
     if (s->values->json)
         print_json(s);
@@ -130,76 +99,29 @@ static int encode(session *s, const char *text, size_t bytes, const char *pair, 
     return CLI_DONE;
 }
 
-static int encode_texts(session *s)
+static int flush(void *to)
 {
-    const char *pair = s->values->pair;
-    for (size_t i = 0; i < s->values->texts.count; i++) {
-        const char *text = s->values->texts.text[i];
-        const int exit_code = encode(s, text, strlen(text), pair, pair == NULL ? 0 : strlen(pair));
-        if (exit_code != CLI_DONE) return exit_code;
-    }
+    (void)to;
+    fflush(stdout);
     return CLI_DONE;
 }
 
-/* One line; a tab in it begins the second segment. */
-static int encode_line(session *s, const char *line, size_t bytes)
+static int encode_all(session *s)
 {
-    const char *pair = s->values->pair, *tab = memchr(line, '\t', bytes);
-    if (tab == NULL || pair != NULL)
-        return encode(s, line, bytes, pair, pair == NULL ? 0 : strlen(pair));
-    const size_t first = (size_t)(tab - line);
-    return encode(s, line, first, tab + 1, bytes - first - 1);
-}
-
-static int encode_lines(session *s, FILE *file, const char *quoted)
-{
-    char *line = NULL;
-    size_t capacity = 0;
-    int exit_code = CLI_DONE;
-    ssize_t got = 0;
-    errno = 0;
-    while (exit_code == CLI_DONE && (got = getdelim(&line, &capacity, '\n', file)) >= 0) {
-        const size_t bytes = (size_t)got - (got > 0 && line[got - 1] == '\n');
-        exit_code = encode_line(s, line, bytes);
-        if (ferror(stdout)) break; /* nobody reads any more; main says so */
-    }
-    if (exit_code == CLI_DONE && (ferror(file) || errno == ENOMEM))
-        exit_code = cli_complain("tokenize", CLI_RESOURCES, "%s: %s", quoted,
-                                 errno != 0 ? strerror(errno) : "cannot read");
-    free(line);
-    return exit_code;
-}
-
-static int encode_file(session *s)
-{
-    char quoted[512];
-    const char *path = s->values->file;
-    text_quote(quoted, sizeof quoted, path);
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    if (file == NULL)
-        return cli_complain("tokenize", CLI_RESOURCES, "%s: %s", quoted, strerror(errno));
-    const int exit_code = encode_lines(s, file, quoted);
-    if (file != stdin) fclose(file);
-    return exit_code;
+    const tokenize_values *v = s->values;
+    const text_source source = {.command = "tokenize",
+                                .texts = &v->texts,
+                                .pair = v->pair,
+                                .file = v->file,
+                                .plain = v->plain,
+                                .truncate = v->truncate,
+                                .take = encode,
+                                .idle = flush,
+                                .to = s};
+    return inputs_walk(&source);
 }
 
 /* ---- ids to text ---- */
-
-/* "1,2,3"; 0: it is not such a list. */
-static int read_ids(const char *text, uint32_t *ids, size_t *count)
-{
-    *count = 0;
-    for (;;) {
-        uint64_t value = 0;
-        const char *begin = text;
-        for (; *text >= '0' && *text <= '9' && value <= UINT32_MAX; text++)
-            value = 10 * value + (uint64_t)(*text - '0');
-        if (text == begin || value > UINT32_MAX) return 0;
-        ids[(*count)++] = (uint32_t)value;
-        if (*text == '\0') return 1;
-        if (*text++ != ',') return 0;
-    }
-}
 
 static int print_decoded(const session *s, const uint32_t *ids, size_t count)
 {
@@ -218,7 +140,7 @@ static int print_decoded(const session *s, const uint32_t *ids, size_t count)
     if (status == LOCUS_OK && s->values->json) {
         json j = {.out = stdout};
         json_inline_object(&j, NULL);
-        json_tokens(&j, s, ids, count);
+        pieces_json(&j, s->tokenizer, ids, count);
         json_bytes(&j, "text", text, bytes);
         json_end(&j);
     } else if (status == LOCUS_OK) {
@@ -237,7 +159,7 @@ static int decode(const session *s)
     size_t count = 0;
     if (ids == NULL) return cli_complain("tokenize", CLI_RESOURCES, "out of memory");
     const int exit_code =
-        read_ids(text, ids, &count)
+        pieces_read_ids(text, ids, &count)
             ? print_decoded(s, ids, count)
             : cli_complain("tokenize", CLI_USAGE,
                            "--ids: expected whole numbers with commas between, got \"%s\"",
@@ -262,7 +184,7 @@ static int check_usage(const tokenize_values *values)
 static int run_session(session *s)
 {
     if (s->values->ids != NULL) return decode(s);
-    return s->values->file != NULL ? encode_file(s) : encode_texts(s);
+    return encode_all(s);
 }
 
 static int tokenize_run(int argc, char **argv)

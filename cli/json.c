@@ -81,16 +81,29 @@ void json_size(json *j, const char *key, uint64_t value)
     fprintf(j->out, "%" PRIu64, value);
 }
 
-void json_real(json *j, const char *key, double value)
+/* A number that `text` spells, or the name of what JSON cannot. */
+static void put_number(json *j, const char *key, double value, const char *text)
 {
-    char buffer[40];
     begin(j, key);
     if (isnan(value))
         fputs("\"nan\"", j->out);
     else if (isinf(value))
         fputs(value > 0 ? "\"inf\"" : "\"-inf\"", j->out);
     else
-        fputs(text_real(buffer, sizeof buffer, value), j->out);
+        fputs(text, j->out);
+}
+
+void json_real(json *j, const char *key, double value)
+{
+    char buffer[40];
+    put_number(j, key, value, text_real(buffer, sizeof buffer, value));
+}
+
+void json_float(json *j, const char *key, float value)
+{
+    char buffer[40];
+    snprintf(buffer, sizeof buffer, "%.9g", (double)value);
+    put_number(j, key, (double)value, buffer);
 }
 
 void json_boolean(json *j, const char *key, int value)

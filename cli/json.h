@@ -34,6 +34,8 @@ void json_integer(json *j, const char *key, int64_t value);
 void json_size(json *j, const char *key, uint64_t value);
 /* JSON has no infinities: those come as the strings "inf", "-inf" and "nan". */
 void json_real(json *j, const char *key, double value);
+/* The same with the nine digits that tell floats apart. */
+void json_float(json *j, const char *key, float value);
 void json_boolean(json *j, const char *key, int value);
 void json_null(json *j, const char *key);
 void json_shape(json *j, const char *key, const uint64_t *shape, size_t rank);

@@ -18,5 +18,6 @@
 #include <locus/tensor.h>
 #include <locus/tensorfile.h>
 #include <locus/text.h>
+#include <locus/texts.h>
 
 #endif

@@ -69,6 +69,8 @@ typedef struct locus_model_info {
     uint32_t head;        /* locus_model_head                                          */
     uint32_t multi_label; /* 1: a probability is the sigmoid of a logit, 0: softmax    */
     int64_t labels;       /* of the head                                               */
+    uint32_t modules;     /* 1: modules.json makes one vector of a text                */
+    uint32_t reserved;
 } locus_model_info;
 /* Fill *info, whose size is set, up to that size. Texts live as long as the model. */
 LOCUS_API void locus_model_describe(const locus_model *model, locus_model_info *info);

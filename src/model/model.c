@@ -139,6 +139,7 @@ static locus_status read_modules(locus_model *m, const char *folder, locus_error
     locus_arena_clear(&arena);
     if (path == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
     if (!there) return LOCUS_OK;
+    m->modules = 1;
     LOCUS_TRY(model_settings_read(&s, folder, "modules.json", m->allocator, error));
     locus_status status = LOCUS_OK;
     for (int i = 0, more = 1; status == LOCUS_OK && more; i++)
@@ -225,6 +226,7 @@ void locus_model_describe(const locus_model *m, locus_model_info *info)
         .head = (uint32_t)d->head,
         .multi_label = (uint32_t)d->multi_label,
         .labels = d->labels,
+        .modules = (uint32_t)m->modules,
         .threads = m->workers.threads,
         .isa = m->workers.kernels->isa,
     };

@@ -46,6 +46,7 @@ struct locus_model {
     locus_arena texts;
     locus_model_pooling pooling;
     int unit_length;
+    int modules; /* 1: modules.json is there */
     int64_t parameters;
     uint64_t bytes;
     void **blocks; /* all memory of the weights */

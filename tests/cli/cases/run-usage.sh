@@ -2,12 +2,17 @@
 try() { "$LOCUS" "$@"; echo "exit $?"; }
 try run
 try run nowhere
+try run nowhere text --ids 1
+try run nowhere --ids 1 --pair a
+try run nowhere a --tokens-per-batch 0
+try run nowhere a --tokens-per-batch 1048577 # beyond MOST_BATCH
+try run nowhere a --tokens-per-batch 1048576
 try run nowhere --ids 1,2
 try run nowhere --ids 1,x
 try run nowhere --ids 1,2147483648
 try run nowhere --ids 1, --json
 try run nowhere --ids 1 --task hiden
-try run nowhere --ids 1 --task generate
+try run nowhere --ids 1 --task sing
 try run nowhere --ids 1 --task hidden
 try run nowhere --ids 1 -o h.safetensors
 mkdir folder

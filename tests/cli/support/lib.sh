@@ -36,3 +36,19 @@ absent() {
 tokenizer() {
     cp -rL "$GOLDEN/../data/tokenizers/$1" "$1" || exit 1
 }
+
+# A small model with the bert tokenizer of tests/data and made-up weights: model FOLDER [KEY=VALUE ...]
+model() {
+    need python3
+    tokenizer bert
+    [ "$1" = bert ] || mv bert "$1"
+    python3 "$SUPPORT/model.py" "$@" || exit 1
+}
+
+# Run the program, its numbers rounded, and print its exit code.
+rounded() {
+    "$LOCUS" "$@" >rounded.out
+    code=$?
+    python3 "$SUPPORT/round.py" <rounded.out
+    echo "exit $code"
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_RUN_H
+#define CLI_RUN_H
+
+/* locus run: inputs become a batch, a task answers it. One file per task. */
+
+#include <locus/texts.h>
+
+#include "cli.h"
+#include "json.h"
+
+typedef struct run_values {
+    const char *model, *task, *pair, *file, *ids, *isa, *output;
+    cli_words texts;
+    uint32_t threads, truncate, tokens_per_batch;
+    int json;
+} run_values;
+
+typedef struct run_task run_task;
+
+typedef struct run_session {
+    const run_values *values;
+    const run_task *task;
+    locus_model *model;
+    locus_model_info info;
+    locus_tokenizer *tokenizer; /* NULL: ids only, no tokens to print */
+    locus_texts *texts;         /* the batch */
+    uint32_t *ids;              /* of --ids */
+    size_t id_count;
+    uint64_t answered; /* inputs of the batches before */
+    int several;       /* more inputs than one may come */
+    double progress;   /* part of the file that is in batches; negative: not known */
+} run_session;
+
+struct run_task {
+    const char *name;
+    int (*given)(const locus_model_info *info); /* 1: the model can do it */
+    /* Answers every text of s->texts: computes, then prints one result each, in order. An exit code. */
+    int (*run)(run_session *s);
+};
+
+extern const run_task run_classify, run_tokens, run_embed, run_hidden;
+
+/* run_task.c: all tasks, in the order in which one is chosen where none is asked for; NULL beyond
+ * the last. */
+const run_task *run_task_at(size_t index);
+/* What the folder is for. */
+const run_task *run_task_default(const locus_model_info *info);
+/* The task that is asked for, of those that the model gives. */
+int run_task_choose(run_session *s);
+
+/* run_session.c: everything between the options and the tasks; an exit code. */
+int run_all(const run_values *values);
+
+/* ---- what tasks share (run_results.c) ---- */
+
+typedef struct run_text { /* one of the batch */
+    const int32_t *ids;
+    int64_t first, count; /* tokens of the batch */
+} run_text;
+run_text run_text_at(const run_session *s, int64_t index);
+
+int run_no_memory(void);
+/* The forward pass over the batch. */
+int run_forward(run_session *s, const locus_model_results *results);
+/* An object with the ids and tokens of a text; json_end ends it. */
+void run_json_begin(json *j, const run_session *s, const run_text *text);
+void run_json_numbers(json *j, const char *key, const float *numbers, int64_t count);
+/* The token of an id, or the id itself where there is no tokenizer; returns its columns. */
+size_t run_print_token(const run_session *s, int32_t id);
+
+/* The probability of a label of the head: softmax over the row, or each by itself. */
+double run_probability(const locus_model_info *info, const float *row, int64_t label);
+/* The largest of a row. */
+int64_t run_best(const float *row, int64_t count);
+
+#endif

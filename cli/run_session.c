@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "inputs.h"
+#include "pieces.h"
+#include "run.h"
+#include "text.h"
+
+/* ---- batches ---- */
+
+static int shows_progress(const run_session *s)
+{
+    return s->values->file != NULL && isatty(STDERR_FILENO);
+}
+
+static void clear_progress(const run_session *s)
+{
+    if (shows_progress(s)) fprintf(stderr, "\r\033[K");
+}
+
+static void show_progress(const run_session *s)
+{
+    char count[32];
+    if (!shows_progress(s)) return;
+    fprintf(stderr, "%s texts", text_thousands(count, sizeof count, s->answered));
+    if (s->progress >= 0.0) fprintf(stderr, ", %.0f %%", 100.0 * s->progress);
+    fflush(stderr);
+}
+
+/* Answer what is in the batch. */
+static int answer(void *to)
+{
+    run_session *s = to;
+    const int64_t count = locus_texts_count(s->texts);
+    if (count == 0) return CLI_DONE;
+    clear_progress(s);
+    const int exit_code = s->task->run(s);
+    fflush(stdout);
+    locus_texts_clear(s->texts);
+    s->answered += (uint64_t)count;
+    if (exit_code == CLI_DONE) show_progress(s);
+    return exit_code;
+}
+
+/* The input that was just refused, after those before it have been answered. */
+static int refuse(run_session *s, locus_status status, const locus_error *error)
+{
+    const int64_t index = (int64_t)s->answered + locus_texts_count(s->texts) + 1;
+    const int exit_code = answer(s);
+    const char *what = s->values->file != NULL ? "line" : "text";
+    const int too_long = strstr(error->text, "takes at most") != NULL;
+    clear_progress(s);
+    if (exit_code != CLI_DONE) return exit_code;
+    return cli_complain("run", status == LOCUS_ERR_MEMORY ? CLI_RESOURCES : CLI_REFUSED,
+                        "%s %" PRId64 ": %s%s", what, index, error->text,
+                        too_long ? "; --truncate N cuts it" : "");
+}
+
+static int take(void *to, const locus_text_input *input, double progress)
+{
+    run_session *s = to;
+    locus_error error = {""};
+    const locus_status status = locus_texts_add(s->texts, input, &error);
+    if (status != LOCUS_OK) return refuse(s, status, &error);
+    s->progress = progress;
+    const int64_t tokens = locus_texts_offsets(s->texts)[locus_texts_count(s->texts)];
+    return tokens >= (int64_t)s->values->tokens_per_batch ? answer(s) : CLI_DONE;
+}
+
+static int take_ids(run_session *s)
+{
+    locus_error error = {""};
+    const locus_status status =
+        locus_texts_add_ids(s->texts, (const int32_t *)s->ids, (int64_t)s->id_count, &error);
+    return status == LOCUS_OK ? CLI_DONE : cli_report("run", status, NULL, &error);
+}
+
+static int walk(run_session *s)
+{
+    const run_values *v = s->values;
+    const text_source source = {.command = "run",
+                                .texts = &v->texts,
+                                .pair = v->pair,
+                                .file = v->file,
+                                .truncate = v->truncate,
+                                .take = take,
+                                .idle = answer,
+                                .to = s};
+    int exit_code = v->ids != NULL ? take_ids(s) : inputs_walk(&source);
+    if (exit_code == CLI_DONE) exit_code = answer(s);
+    clear_progress(s);
+    return exit_code;
+}
+
+/* ---- opening ---- */
+
+/* Ids need no tokenizer; their tokens are printed where there is one. */
+static int open_tokenizer(run_session *s)
+{
+    locus_error error = {""};
+    const locus_status status = locus_tokenizer_open(&s->tokenizer, s->values->model, NULL, &error);
+    if (status == LOCUS_OK || s->values->ids != NULL) return CLI_DONE;
+    return cli_report("run", status, s->values->model, &error);
+}
+
+static int open_model(run_session *s)
+{
+    const run_values *v = s->values;
+    const locus_model_config config = {.size = sizeof config, .threads = v->threads, .isa = v->isa};
+    locus_error error = {""};
+    const locus_status status = locus_model_open(&s->model, v->model, &config, &error);
+    if (status != LOCUS_OK)
+        return cli_report("run", status, status == LOCUS_ERR_ISA ? NULL : v->model, &error);
+    locus_model_describe(s->model, &s->info);
+    return run_task_choose(s);
+}
+
+static int open_texts(run_session *s)
+{
+    locus_error error = {""};
+    const locus_status status = locus_texts_new(&s->texts, s->model, s->tokenizer, NULL, &error);
+    return status == LOCUS_OK ? CLI_DONE : cli_report("run", status, NULL, &error);
+}
+
+/* --ids, before anything is opened. */
+static int read_ids(run_session *s)
+{
+    char quoted[160];
+    const char *text = s->values->ids;
+    if (text == NULL) return CLI_DONE;
+    s->ids = calloc(strlen(text) / 2 + 2, sizeof *s->ids);
+    if (s->ids == NULL) return run_no_memory();
+    if (pieces_read_ids(text, s->ids, &s->id_count)) return CLI_DONE;
+    return cli_complain("run", CLI_USAGE,
+                        "--ids: expected whole numbers below 2^31 with commas between, got \"%s\"",
+                        text_quote(quoted, sizeof quoted, text));
+}
+
+int run_all(const run_values *values)
+{
+    run_session s = {.values = values, .info = {.size = sizeof s.info}, .progress = -1.0};
+    s.several = values->file != NULL || values->texts.count > 1;
+    int exit_code = read_ids(&s);
+    if (exit_code == CLI_DONE) exit_code = open_model(&s);
+    if (exit_code == CLI_DONE) exit_code = open_tokenizer(&s);
+    if (exit_code == CLI_DONE) exit_code = open_texts(&s);
+    if (exit_code == CLI_DONE) exit_code = walk(&s);
+    free(s.ids);
+    locus_texts_free(s.texts);
+    locus_tokenizer_close(s.tokenizer);
+    locus_model_free(s.model);
+    return exit_code;
+}
