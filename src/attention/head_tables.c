@@ -55,7 +55,7 @@ static void find_bad_entries(const head_context *head, const locus_tensor *table
     if (table == NULL || bad == NULL) return;
     int64_t stride;
     const float *entries = locus_table_entries(head->plan, table, head->h, &stride);
-    head->plan->kernels->bad_rows(bad, entries, stride, head->plan->row_count, width);
+    head->plan->kernels->bad_rows(bad, entries, stride, LOCUS_F32, head->plan->row_count, width);
 }
 
 void locus_pack_relative(const head_context *head, const locus_head_tables *tables)

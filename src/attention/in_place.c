@@ -43,7 +43,7 @@ typedef struct dots {
 static void multiply(const locus_scores *s, const dots *d)
 {
     s->head->plan->kernels->dots(d->c, d->c_stride, d->a, d->a_stride, d->right, d->right_stride,
-                                 d->rows, s->head->plan->call.D, d->columns, d->plus,
+                                 LOCUS_F32, d->rows, s->head->plan->call.D, d->columns, d->plus,
                                  d->plus_stride, locus_prefetch_due(s->prefetch, d->columns));
 }
 
@@ -109,7 +109,7 @@ static void multiply_content(locus_scores *s, const locus_tile *tile, const locu
     if (plan->turn_key == NULL)
         multiply(s, &d);
     else if (turns_in_passing(plan, d.rows))
-        plan->kernels->turn_dots(d.c, d.a, d.right, d.right_stride,
+        plan->kernels->turn_dots(d.c, d.a, d.right, d.right_stride, LOCUS_F32,
                                  locus_key_turns(plan, s->head->b, key), plan->call.pairs,
                                  plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, d.columns,
                                  d.plus, locus_prefetch_due(s->prefetch, d.columns));
@@ -258,7 +258,8 @@ static void in_place_add_values(const locus_scores *s, const locus_tile *tile,
     for (int64_t i = 0; rescale != NULL && i < tile->rows; i++)
         if (rescale[i] != 1.0f) kernels->scale(out + i * Dv, out + i * Dv, rescale[i], Dv);
     kernels->mix(out, Dv, s->score, s->head->geometry->stride, values->clean, values->clean_stride,
-                 tile->rows, tile->columns, Dv, locus_prefetch_due(s->prefetch, tile->columns));
+                 LOCUS_F32, tile->rows, tile->columns, Dv,
+                 locus_prefetch_due(s->prefetch, tile->columns));
 }
 
 const locus_path locus_in_place = {in_place_scores, in_place_values, in_place_add_values};

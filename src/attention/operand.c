@@ -24,7 +24,7 @@ void locus_find_bad(const head_context *head, int needed, uint8_t *bad, const fl
                     int64_t row_stride, int64_t count, int64_t width)
 {
     if (needed)
-        head->plan->kernels->bad_rows(bad, rows, row_stride, count, width);
+        head->plan->kernels->bad_rows(bad, rows, row_stride, LOCUS_F32, count, width);
     else
         memset(bad, 0, (size_t)count);
 }

@@ -5,6 +5,17 @@
 
 #include <cpuid.h>
 
+/* Older clangs do not keep that bit. Every known CPU with AVX2 has it; a hypervisor might hide it. */
+static int has_f16c(void)
+{
+#if defined(__clang__) && __clang_major__ < 19
+    uint32_t a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1u) != 0;
+#else
+    return __builtin_cpu_supports("f16c") != 0;
+#endif
+}
+
 /* The compiler's run time library asks CPUID and XGETBV once per process, before main, and keeps
  * the answer: asking it costs no more than reading memory, where CPUID traps on a virtual machine
  * (tens of microseconds for a plan). Its answers count what the system saves, too. */
@@ -12,7 +23,7 @@ uint32_t locus_cpu_features(void)
 {
     uint32_t features = 0;
     __builtin_cpu_init();
-    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     if (avx2) features |= LOCUS_CPU_AVX2;
     if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))

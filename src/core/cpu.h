@@ -7,7 +7,7 @@
 
 /* Features that both the CPU (CPUID) and the operating system (XGETBV) offer. */
 enum {
-    LOCUS_CPU_AVX2 = 1 << 0,   /* AVX2 and FMA, 256-bit registers saved by the system          */
+    LOCUS_CPU_AVX2 = 1 << 0,   /* AVX2, FMA and F16C, 256-bit registers saved by the system    */
     LOCUS_CPU_AVX512 = 1 << 1, /* AVX-512 F, BW, DQ and VL, 512-bit registers saved            */
 };
 uint32_t locus_cpu_features(void);

@@ -27,6 +27,7 @@ _Static_assert(LOCUS_LANES % VL == 0 && LOCUS_PANEL % (GEMM_VECTORS * VL) == 0,
 #include "kernels/depthwise.inc.c"
 #include "kernels/dots.inc.c"
 #include "kernels/drop.inc.c"
+#include "kernels/half.inc.c"
 #include "kernels/lookup.inc.c"
 #include "kernels/norm.inc.c"
 #include "kernels/rows.inc.c"

@@ -5,15 +5,20 @@
  * compiler (`vectors` of a row; 0: any width). */
 
 /* Lanes whose sum is a . b. */
-LOCUS_INLINE vf row_products(const float *a, const float *b, int64_t width, const int vectors)
+LOCUS_INLINE vf row_products(const float *a, const void *b, int64_t width, const int vectors,
+                             const locus_dtype type)
 {
     vf sum = v_set1(0.0f);
     int64_t j = 0;
     LOCUS_UNROLL
-    for (int v = 0; v < vectors; v++) sum = v_fma(v_load(a + v * VL), v_load(b + v * VL), sum);
+    for (int v = 0; v < vectors; v++)
+        sum = v_fma(v_load(a + v * VL), load_numbers(number_at(b, v * VL, type), 0, type), sum);
     if (vectors > 0) return sum;
-    for (; j + VL <= width; j += VL) sum = v_fma(v_load(a + j), v_load(b + j), sum);
-    if (j < width) sum = v_fma(v_loadn(a + j, width - j), v_loadn(b + j, width - j), sum);
+    for (; j + VL <= width; j += VL)
+        sum = v_fma(v_load(a + j), load_numbers(number_at(b, j, type), 0, type), sum);
+    if (j < width)
+        sum = v_fma(v_loadn(a + j, width - j), load_numbers(number_at(b, j, type), width - j, type),
+                    sum);
     return sum;
 }
 
@@ -21,49 +26,74 @@ enum { FETCH_ROWS = 4 }; /* with so many rows of a product, a share of what is p
 
 /* The sums of `count` right rows, VL at most, against one left row. The lanes of all are added up
  * together; each sum runs in the same order, wherever its row stands. */
-LOCUS_INLINE vf dot_block(const float *a, const float *right, int64_t row_stride, int64_t inner,
-                          int64_t count, const int vectors, fetch *prefetch)
+LOCUS_INLINE vf dot_block(const float *a, const void *right, int64_t row_stride, int64_t inner,
+                          int64_t count, const int vectors, const locus_dtype type, fetch *prefetch)
 {
     vf sum[VL];
     LOCUS_UNROLL
     for (int k = 0; k < VL; k++) {
         if (k % FETCH_ROWS == 0) fetch_some(prefetch);
-        sum[k] = k < count ? row_products(a, right + k * row_stride, inner, vectors) : v_set1(0.0f);
+        sum[k] = k < count
+                     ? row_products(a, number_at(right, k * row_stride, type), inner, vectors, type)
+                     : v_set1(0.0f);
     }
     return v_sums(sum);
 }
 
 LOCUS_INLINE void dots_of(float *C, int64_t c_stride, const float *A, int64_t a_stride,
-                          const float *right, int64_t row_stride, int64_t rows, int64_t inner,
+                          const void *right, int64_t row_stride, int64_t rows, int64_t inner,
                           int64_t columns, const float *plus, int64_t plus_stride, fetch *prefetch,
-                          const int vectors)
+                          const int vectors, const locus_dtype type)
 {
     for (int64_t c = 0; c < columns; c += VL) {
         const int64_t tail = columns - c < VL ? columns - c : 0;
-        const float *from = right + c * row_stride;
+        const void *from = number_at(right, c * row_stride, type);
         for (int64_t i = 0; i < rows; i++) {
             const float *left = A + i * a_stride;
-            vf score = tail == 0 ? dot_block(left, from, row_stride, inner, VL, vectors, prefetch)
-                                 : dot_block(left, from, row_stride, inner, tail, 0, prefetch);
+            vf score = tail == 0
+                           ? dot_block(left, from, row_stride, inner, VL, vectors, type, prefetch)
+                           : dot_block(left, from, row_stride, inner, tail, 0, type, prefetch);
             if (plus != NULL) score = v_add(score, load_some(plus + i * plus_stride + c, tail));
             store_some(C + i * c_stride + c, score, tail);
         }
     }
 }
 
-static LOCUS_DOTS(dots)
-{
-    fetch f = fetch_begin(prefetch, (columns + VL - 1) / VL * rows * (VL / FETCH_ROWS));
+/* One function for each type: together they would be one that no compiler allots registers well. */
 #define DOTS_OF(vectors)                                                                           \
     dots_of(C, c_stride, A, a_stride, right, row_stride, rows, inner, columns, plus, plus_stride,  \
-            &f, vectors)
-    if (inner == 4 * VL)
-        DOTS_OF(4);
-    else if (inner == 8 * VL)
-        DOTS_OF(8);
-    else
-        DOTS_OF(0);
+            &f, vectors, TYPE)
+#define DOTS(name)                                                                                 \
+    static LOCUS_NOINLINE LOCUS_DOTS(name)                                                         \
+    {                                                                                              \
+        (void)type;                                                                                \
+        fetch f = fetch_begin(prefetch, (columns + VL - 1) / VL * rows * (VL / FETCH_ROWS));       \
+        if (inner == 4 * VL)                                                                       \
+            DOTS_OF(4);                                                                            \
+        else if (inner == 8 * VL)                                                                  \
+            DOTS_OF(8);                                                                            \
+        else                                                                                       \
+            DOTS_OF(0);                                                                            \
+    }
+#define TYPE LOCUS_F32
+DOTS(dots_f32)
+#undef TYPE
+#define TYPE LOCUS_F16
+DOTS(dots_f16)
+#undef TYPE
+#define TYPE LOCUS_BF16
+DOTS(dots_bf16)
+#undef TYPE
+#undef DOTS
 #undef DOTS_OF
+
+static LOCUS_DOTS(dots)
+{
+    const locus_dots_fn of_type = type == LOCUS_F32   ? dots_f32
+                                  : type == LOCUS_F16 ? dots_f16
+                                                      : dots_bf16;
+    of_type(C, c_stride, A, a_stride, right, row_stride, type, rows, inner, columns, plus,
+            plus_stride, prefetch);
 }
 
 /* (-x, x, -x, x, ...) */
@@ -75,28 +105,32 @@ LOCUS_INLINE vf alternating(float x)
 }
 
 /* Lanes whose sum is a . b turned: in the order of row_products, each product as in `turn`. */
-LOCUS_INLINE vf turned_halves(const float *a, const float *b, const float *turn, int64_t pairs)
+LOCUS_INLINE vf turned_halves(const float *a, const void *b, const float *turn, int64_t pairs,
+                              const locus_dtype type)
 {
     vf sum = v_set1(0.0f);
     for (int64_t t = 0; t < pairs; t += VL) {
-        const vf x = v_load(b + t), y = v_load(b + pairs + t);
+        const vf x = load_numbers(number_at(b, t, type), 0, type);
+        const vf y = load_numbers(number_at(b, pairs + t, type), 0, type);
         const vf cosine = v_load(turn + t), sine = v_load(turn + pairs + t);
         sum = v_fma(v_load(a + t), v_sub(v_mul(x, cosine), v_mul(y, sine)), sum);
     }
     for (int64_t t = 0; t < pairs; t += VL) {
-        const vf x = v_load(b + t), y = v_load(b + pairs + t);
+        const vf x = load_numbers(number_at(b, t, type), 0, type);
+        const vf y = load_numbers(number_at(b, pairs + t, type), 0, type);
         const vf cosine = v_load(turn + t), sine = v_load(turn + pairs + t);
         sum = v_fma(v_load(a + pairs + t), v_add(v_mul(y, cosine), v_mul(x, sine)), sum);
     }
     return sum;
 }
 
-LOCUS_INLINE vf turned_neighbours(const float *a, const float *b, const float *turn, int64_t pairs,
-                                  vf sign)
+LOCUS_INLINE vf turned_neighbours(const float *a, const void *b, const float *turn, int64_t pairs,
+                                  vf sign, const locus_dtype type)
 {
     vf sum = v_set1(0.0f);
     for (int64_t t = 0; t < pairs; t += VL / 2) {
-        const vf x = v_load(b + 2 * t), sine = v_mul(v_twice(turn + pairs + t), sign);
+        const vf x = load_numbers(number_at(b, 2 * t, type), 0, type);
+        const vf sine = v_mul(v_twice(turn + pairs + t), sign);
         const vf turned = v_add(v_mul(x, v_twice(turn + t)), v_mul(v_swap_pairs(x), sine));
         sum = v_fma(v_load(a + 2 * t), turned, sum);
     }
@@ -104,64 +138,89 @@ LOCUS_INLINE vf turned_neighbours(const float *a, const float *b, const float *t
 }
 
 /* As dot_block. */
-LOCUS_INLINE vf turn_block(const float *a, const float *right, int64_t row_stride,
-                           const float *turn, int64_t pairs, int64_t count, fetch *prefetch,
-                           const int interleaved)
+LOCUS_INLINE vf turn_block(const float *a, const void *right, int64_t row_stride, const float *turn,
+                           int64_t pairs, int64_t count, fetch *prefetch, const int interleaved,
+                           const locus_dtype type)
 {
     const vf sign = alternating(1.0f);
     vf sum[VL];
     LOCUS_UNROLL
     for (int k = 0; k < VL; k++) {
-        const float *row = right + k * row_stride, *by = turn + k * 2 * pairs;
+        const void *row = number_at(right, k * row_stride, type);
+        const float *by = turn + k * 2 * pairs;
         if (k % FETCH_ROWS == 0) fetch_some(prefetch);
         sum[k] = k >= count    ? v_set1(0.0f)
-                 : interleaved ? turned_neighbours(a, row, by, pairs, sign)
-                               : turned_halves(a, row, by, pairs);
+                 : interleaved ? turned_neighbours(a, row, by, pairs, sign, type)
+                               : turned_halves(a, row, by, pairs, type);
     }
     return v_sums(sum);
 }
 
-LOCUS_INLINE void turn_dots_of(float *C, const float *a, const float *right, int64_t row_stride,
+LOCUS_INLINE void turn_dots_of(float *C, const float *a, const void *right, int64_t row_stride,
                                const float *turn, int64_t pairs, int64_t columns, const float *plus,
-                               fetch *prefetch, const int interleaved)
+                               fetch *prefetch, const int interleaved, const locus_dtype type)
 {
     for (int64_t c = 0; c < columns; c += VL) {
         const int64_t tail = columns - c < VL ? columns - c : 0;
-        const float *from = right + c * row_stride, *by = turn + c * 2 * pairs;
-        vf score = tail == 0
-                       ? turn_block(a, from, row_stride, by, pairs, VL, prefetch, interleaved)
-                       : turn_block(a, from, row_stride, by, pairs, tail, prefetch, interleaved);
+        const void *from = number_at(right, c * row_stride, type);
+        const float *by = turn + c * 2 * pairs;
+        vf score =
+            tail == 0
+                ? turn_block(a, from, row_stride, by, pairs, VL, prefetch, interleaved, type)
+                : turn_block(a, from, row_stride, by, pairs, tail, prefetch, interleaved, type);
         if (plus != NULL) score = v_add(score, load_some(plus + c, tail));
         store_some(C + c, score, tail);
     }
 }
 
+#define TURN_DOTS_OF(pairs, interleaved)                                                           \
+    turn_dots_of(C, a, right, row_stride, turn, pairs, columns, plus, &f, interleaved, TYPE)
+#define TURN_DOTS(name)                                                                            \
+    static LOCUS_NOINLINE LOCUS_TURN_DOTS(name)                                                    \
+    {                                                                                              \
+        (void)type;                                                                                \
+        fetch f = fetch_begin(prefetch, (columns + FETCH_ROWS - 1) / FETCH_ROWS);                  \
+        if (interleaved && pairs == 2 * VL)                                                        \
+            TURN_DOTS_OF(2 * VL, 1);                                                               \
+        else if (interleaved)                                                                      \
+            TURN_DOTS_OF(pairs, 1);                                                                \
+        else if (pairs == 2 * VL)                                                                  \
+            TURN_DOTS_OF(2 * VL, 0);                                                               \
+        else                                                                                       \
+            TURN_DOTS_OF(pairs, 0);                                                                \
+    }
+#define TYPE LOCUS_F32
+TURN_DOTS(turn_dots_f32)
+#undef TYPE
+#define TYPE LOCUS_F16
+TURN_DOTS(turn_dots_f16)
+#undef TYPE
+#define TYPE LOCUS_BF16
+TURN_DOTS(turn_dots_bf16)
+#undef TYPE
+#undef TURN_DOTS
+#undef TURN_DOTS_OF
+
 static LOCUS_TURN_DOTS(turn_dots)
 {
-    fetch f = fetch_begin(prefetch, (columns + FETCH_ROWS - 1) / FETCH_ROWS);
-#define TURN_DOTS(pairs, interleaved)                                                              \
-    turn_dots_of(C, a, right, row_stride, turn, pairs, columns, plus, &f, interleaved)
-    if (interleaved && pairs == 2 * VL)
-        TURN_DOTS(2 * VL, 1);
-    else if (interleaved)
-        TURN_DOTS(pairs, 1);
-    else if (pairs == 2 * VL)
-        TURN_DOTS(2 * VL, 0);
-    else
-        TURN_DOTS(pairs, 0);
-#undef TURN_DOTS
+    const locus_turn_dots_fn of_type = type == LOCUS_F32   ? turn_dots_f32
+                                       : type == LOCUS_F16 ? turn_dots_f16
+                                                           : turn_dots_bf16;
+    of_type(C, a, right, row_stride, type, turn, pairs, interleaved, columns, plus, prefetch);
 }
 
 /* sum[v] += sum_j a[j] B[j]. */
-LOCUS_INLINE void mix_vectors(float *C, const float *a, const float *B, int64_t b_stride,
-                              int64_t inner, fetch *prefetch, int64_t tail, const int vectors)
+LOCUS_INLINE void mix_vectors(float *C, const float *a, const void *B, int64_t b_stride,
+                              int64_t inner, fetch *prefetch, int64_t tail, const int vectors,
+                              const locus_dtype type)
 {
     vf sum[GEMM_VECTORS];
     int64_t j = 0;
     for (int v = 0; v < vectors; v++) sum[v] = load_some(C + v * VL, tail);
 #define MIX_ROW(row)                                                                               \
     for (int v = 0; v < vectors; v++)                                                              \
-    sum[v] = v_fma(v_set1(a[row]), load_some(B + (row)*b_stride + v * VL, tail), sum[v])
+    sum[v] = v_fma(v_set1(a[row]),                                                                 \
+                   load_numbers(number_at(B, (row)*b_stride + v * VL, type), tail, type), sum[v])
     for (; j + FETCH_ROWS <= inner; j += FETCH_ROWS) {
         fetch_some(prefetch);
         LOCUS_UNROLL
@@ -172,32 +231,51 @@ LOCUS_INLINE void mix_vectors(float *C, const float *a, const float *B, int64_t 
     for (int v = 0; v < vectors; v++) store_some(C + v * VL, sum[v], tail);
 }
 
-LOCUS_INLINE void mix_row(float *C, const float *a, const float *B, int64_t b_stride, int64_t inner,
-                          int64_t columns, fetch *prefetch)
+LOCUS_INLINE void mix_row(float *C, const float *a, const void *B, int64_t b_stride, int64_t inner,
+                          int64_t columns, fetch *prefetch, const locus_dtype type)
 {
     fetch nothing = {0};
     int64_t c = 0;
 #define MIX(tail, vectors)                                                                         \
-    mix_vectors(C + c, a, B + c, b_stride, inner, c == 0 ? prefetch : &nothing, tail, vectors)
+    mix_vectors(C + c, a, number_at(B, c, type), b_stride, inner, c == 0 ? prefetch : &nothing,    \
+                tail, vectors, type)
     for (; c + GEMM_VECTORS * VL <= columns; c += GEMM_VECTORS * VL) MIX(0, GEMM_VECTORS);
     for (; c + VL <= columns; c += VL) MIX(0, 1);
     if (c < columns) MIX(columns - c, 1);
 #undef MIX
 }
 
-static LOCUS_MIX(mix)
+static LOCUS_NOINLINE LOCUS_MIX(mix_f32)
 {
     enum { BLOCK = 16 };
+    const float *right = B;
     const int64_t step = rows == 1 ? FETCH_ROWS : BLOCK;
     fetch f = fetch_begin(prefetch, (inner + step - 1) / step);
+    (void)type;
     if (rows == 1) {
-        mix_row(C, A, B, b_stride, inner, columns, &f);
+        mix_row(C, A, B, b_stride, inner, columns, &f, LOCUS_F32);
         return;
     }
     for (int64_t j = 0; j < inner; j += BLOCK) {
         fetch_some(&f);
-        gemm(C, c_stride, A + j, a_stride, 1, B + j * b_stride, b_stride, rows,
+        gemm(C, c_stride, A + j, a_stride, 1, right + j * b_stride, b_stride, rows,
              inner - j < BLOCK ? inner - j : BLOCK, columns, 1);
+    }
+}
+
+static LOCUS_MIX(mix)
+{
+    if (type == LOCUS_F32) {
+        mix_f32(C, c_stride, A, a_stride, B, b_stride, type, rows, inner, columns, prefetch);
+        return;
+    }
+    fetch f = fetch_begin(prefetch, (inner + FETCH_ROWS - 1) / FETCH_ROWS * rows);
+    for (int64_t i = 0; i < rows; i++) {
+        if (type == LOCUS_F16)
+            mix_row(C + i * c_stride, A + i * a_stride, B, b_stride, inner, columns, &f, LOCUS_F16);
+        else
+            mix_row(C + i * c_stride, A + i * a_stride, B, b_stride, inner, columns, &f,
+                    LOCUS_BF16);
     }
 }
 
@@ -211,7 +289,7 @@ LOCUS_INLINE void pair_block(float *y, const float *X, int64_t x_stride, const f
     LOCUS_UNROLL
     for (int k = 0; k < VL; k++)
         sum[k] = k < count ? row_products(X + k * x_stride, table + index[k] * table_stride, width,
-                                          vectors)
+                                          vectors, LOCUS_F32)
                            : v_set1(0.0f);
     store_some(y, v_fma(v_sums(sum), v_set1(factor), load_some(y, tail)), tail);
 }

@@ -15,6 +15,7 @@
  * into tiles or threads. The extents of a tile are the caller's; rows of a tile are
  * `stride` floats apart, a multiple of LOCUS_LANES. */
 
+#include <locus/tensor.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -85,26 +86,27 @@ typedef struct locus_product_tile {
 #define LOCUS_PRODUCT(name) void name(const locus_product_tile *t)
 typedef LOCUS_PRODUCT((*locus_product_fn));
 
-/* C = s for few rows, with the right rows in place, row_stride apart. The sums run in lanes: their
- * bits are not those of `product`. */
+/* C = s for few rows, with the right rows in place, row_stride numbers of `type` (F32, F16, BF16)
+ * apart. The sums run in lanes: their bits are not those of `product`, but the same for every type
+ * that holds the same numbers. So it is with all kernels that take a type. */
 #define LOCUS_DOTS(name)                                                                           \
-    void name(float *C, int64_t c_stride, const float *A, int64_t a_stride, const float *right,    \
-              int64_t row_stride, int64_t rows, int64_t inner, int64_t columns, const float *plus, \
-              int64_t plus_stride, locus_prefetch_rows prefetch)
+    void name(float *C, int64_t c_stride, const float *A, int64_t a_stride, const void *right,     \
+              int64_t row_stride, locus_dtype type, int64_t rows, int64_t inner, int64_t columns,  \
+              const float *plus, int64_t plus_stride, locus_prefetch_rows prefetch)
 typedef LOCUS_DOTS((*locus_dots_fn));
 
 /* C[c] = a . (row c turned) + plus[c], with the bits of `turn` and `dots` but without storing
  * the turned row. All columns belong to pairs, which are a multiple of LOCUS_LANES. */
 #define LOCUS_TURN_DOTS(name)                                                                      \
-    void name(float *C, const float *a, const float *right, int64_t row_stride, const float *turn, \
-              int64_t pairs, int interleaved, int64_t columns, const float *plus,                  \
-              locus_prefetch_rows prefetch)
+    void name(float *C, const float *a, const void *right, int64_t row_stride, locus_dtype type,   \
+              const float *turn, int64_t pairs, int interleaved, int64_t columns,                  \
+              const float *plus, locus_prefetch_rows prefetch)
 typedef LOCUS_TURN_DOTS((*locus_turn_dots_fn));
 
 /* C[i][c] += sum_j A[i][j] B[j][c] for few rows, with the bits of gemm. */
 #define LOCUS_MIX(name)                                                                            \
-    void name(float *C, int64_t c_stride, const float *A, int64_t a_stride, const float *B,        \
-              int64_t b_stride, int64_t rows, int64_t inner, int64_t columns,                      \
+    void name(float *C, int64_t c_stride, const float *A, int64_t a_stride, const void *B,         \
+              int64_t b_stride, locus_dtype type, int64_t rows, int64_t inner, int64_t columns,    \
               locus_prefetch_rows prefetch)
 typedef LOCUS_MIX((*locus_mix_fn));
 
@@ -141,8 +143,20 @@ typedef LOCUS_GEMM_FACTOR((*locus_gemm_factor_fn));
 
 /* bad[r] = 1 where row r holds a NaN or an infinity, else 0. Returns 1 if any is. */
 #define LOCUS_BAD_ROWS(name)                                                                       \
-    int name(uint8_t *bad, const float *rows, int64_t row_stride, int64_t count, int64_t width)
+    int name(uint8_t *bad, const void *rows, int64_t row_stride, locus_dtype type, int64_t count,  \
+             int64_t width)
 typedef LOCUS_BAD_ROWS((*locus_bad_rows_fn));
+
+/* Rows of F16 or BF16 as floats, and floats rounded to them: to the nearest, ties to even, beyond the
+ * largest to infinity. Strides in numbers. */
+#define LOCUS_WIDEN(name)                                                                          \
+    void name(float *to, int64_t to_stride, const uint16_t *rows, int64_t row_stride,              \
+              locus_dtype type, int64_t count, int64_t width)
+typedef LOCUS_WIDEN((*locus_widen_fn));
+#define LOCUS_NARROW(name)                                                                         \
+    void name(uint16_t *to, int64_t to_stride, locus_dtype type, const float *rows,                \
+              int64_t row_stride, int64_t count, int64_t width)
+typedef LOCUS_NARROW((*locus_narrow_fn));
 
 /* Of row i of a tile the columns from[i] .. to[i] - 1 alone are seen. NULL: all. */
 typedef struct locus_seen {
@@ -323,6 +337,8 @@ typedef struct locus_kernels {
     locus_gemm_factor_fn gemm_factor;
     const locus_linear_kernels *linear;
     locus_bad_rows_fn bad_rows;
+    locus_widen_fn widen;
+    locus_narrow_fn narrow;
     locus_softmax_step_fn softmax_step;
     locus_softmax_end_fn softmax_end;
     locus_softmax_from_lse_fn softmax_from_lse;

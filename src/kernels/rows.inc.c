@@ -110,29 +110,43 @@ static LOCUS_ROW_DOTS(row_dots)
 }
 
 /* 0 times a row sums to 0, unless a NaN or an infinity makes it NaN. */
-LOCUS_INLINE vf zero_times(const float *row, int64_t width, vf sum)
+LOCUS_INLINE vf zero_times(const void *row, int64_t width, vf sum, const locus_dtype type)
 {
     const vf zero = v_set1(0.0f);
-    int64_t c = 0;
-    for (; c + VL <= width; c += VL) sum = v_fma(v_load(row + c), zero, sum);
-    if (c < width) sum = v_fma(v_loadn(row + c, width - c), zero, sum);
+    for (int64_t c = 0; c < width; c += VL) {
+        const int64_t tail = width - c < VL ? width - c : 0;
+        sum = v_fma(load_numbers(number_at(row, c, type), tail, type), zero, sum);
+    }
     return sum;
 }
 
 /* All rows at once first: almost always that is all. */
-static LOCUS_BAD_ROWS(bad_rows)
+LOCUS_INLINE int find_bad_rows(uint8_t *bad, const void *rows, int64_t row_stride, int64_t count,
+                               int64_t width, const locus_dtype type)
 {
     const vf zero = v_set1(0.0f);
     vf sum[4] = {zero, zero, zero, zero};
     int64_t r = 0;
+#define ROW(r) number_at(rows, (r)*row_stride, type)
     for (; r + 4 <= count; r += 4)
-        for (int i = 0; i < 4; i++) sum[i] = zero_times(rows + (r + i) * row_stride, width, sum[i]);
-    for (; r < count; r++) sum[0] = zero_times(rows + r * row_stride, width, sum[0]);
-    memset(bad, 0, (size_t)count);
+        for (int i = 0; i < 4; i++) sum[i] = zero_times(ROW(r + i), width, sum[i], type);
+    for (; r < count; r++) sum[0] = zero_times(ROW(r), width, sum[0], type);
     if (v_sum(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3]))) == 0.0f) return 0;
     for (r = 0; r < count; r++)
-        bad[r] = (uint8_t)(v_sum(zero_times(rows + r * row_stride, width, zero)) != 0.0f);
+        bad[r] = (uint8_t)(v_sum(zero_times(ROW(r), width, zero, type)) != 0.0f);
+#undef ROW
     return 1;
+}
+
+static LOCUS_BAD_ROWS(bad_rows)
+{
+    if (count <= 0) return 0;
+    memset(bad, 0, (size_t)count);
+#define FIND(type) find_bad_rows(bad, rows, row_stride, count, width, type)
+    return type == LOCUS_F32   ? FIND(LOCUS_F32)
+           : type == LOCUS_F16 ? FIND(LOCUS_F16)
+                               : FIND(LOCUS_BF16);
+#undef FIND
 }
 
 LOCUS_INLINE void turn_pair(float *to_x, float *to_y, float x, float y, float cosine, float sine)

@@ -153,7 +153,7 @@ static void check_few(const locus_kernels *k, int64_t rows, int64_t inner, int64
     const int64_t row = columns + 3, a_stride = inner + 2;
     memcpy(mixed, before, sizeof mixed);
     memcpy(want, before, sizeof want);
-    k->mix(mixed, row, A, a_stride, B, row, rows, inner, columns,
+    k->mix(mixed, row, A, a_stride, B, row, LOCUS_F32, rows, inner, columns,
            (locus_prefetch_rows){B, 5, 20, columns});
     k->gemm(want, row, A, a_stride, 1, B, row, rows, inner, columns, 1);
     CHECK(!memcmp(mixed, want, sizeof mixed), "mix of %dx%dx%d differs from gemm", (int)rows,
@@ -216,8 +216,8 @@ static void check_product(const locus_kernels *k, int64_t rows, int64_t inner, i
     CHECK(!touched, "%dx%dx%d wrote outside", (int)rows, (int)inner, (int)columns);
     static float other[ROOM];
     memcpy(other, before, sizeof other);
-    k->dots(other, c_stride, A, a_stride, B, b_stride, rows, inner, columns, plus, plus_stride,
-            (locus_prefetch_rows){B, 3, 2, rows});
+    k->dots(other, c_stride, A, a_stride, B, b_stride, LOCUS_F32, rows, inner, columns, plus,
+            plus_stride, (locus_prefetch_rows){B, 3, 2, rows});
     for (int64_t at = 0; shift == NULL && at < (rows + 1) * c_stride; at++)
         CHECK(fabsf(other[at] - C[at]) <= 1e-4f, "dots differ from the product at %d", (int)at);
     check_few(k, rows, inner, columns);

@@ -15,8 +15,8 @@ static void test_bad_rows(const locus_kernels *k)
             uint8_t bad[3];
             memcpy(C, before, sizeof C);
             C[2 * width + at] = strange[at % 3];
-            CHECK(k->bad_rows(bad, C, width, 2, width) == 0, "finite rows");
-            CHECK(k->bad_rows(bad, C, width, 3, width) == 1, "a bad row");
+            CHECK(k->bad_rows(bad, C, width, LOCUS_F32, 2, width) == 0, "finite rows");
+            CHECK(k->bad_rows(bad, C, width, LOCUS_F32, 3, width) == 1, "a bad row");
             CHECK(bad[0] == 0 && bad[1] == 0 && bad[2] == 1, "width %d at %d", (int)width, (int)at);
         }
 }

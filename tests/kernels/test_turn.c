@@ -53,8 +53,10 @@ static void test_turn_dots(const locus_kernels *k)
                 got[count] = want[count] = 7.0f;
                 k->turn(turned, ROW, A, ROW, B, pairs, interleaved, 1.0f, count, width,
                         (locus_prefetch_rows){0});
-                k->dots(want, MOST, A + 3, 0, turned, ROW, 1, width, count, plus, 0, ahead);
-                k->turn_dots(got, A + 3, A, ROW, B, pairs, interleaved, count, plus, ahead);
+                k->dots(want, MOST, A + 3, 0, turned, ROW, LOCUS_F32, 1, width, count, plus, 0,
+                        ahead);
+                k->turn_dots(got, A + 3, A, ROW, LOCUS_F32, B, pairs, interleaved, count, plus,
+                             ahead);
                 CHECK(!memcmp(got, want, (size_t)(count + 1) * sizeof *got),
                       "turn_dots of %d rows of %d pairs differs", count, pairs);
             }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The vector vocabulary for AVX2 with FMA: eight lanes. */
 
-#if !defined(__AVX2__) || !defined(__FMA__)
-#error "vec/avx2.h needs -mavx2 -mfma; see cmake/isa.cmake"
+#if !defined(__AVX2__) || !defined(__FMA__) || !defined(__F16C__)
+#error "vec/avx2.h needs -mavx2 -mfma -mf16c; see cmake/isa.cmake"
 #endif
 
 #include <immintrin.h>
@@ -36,6 +36,28 @@ static inline void v_storen(float *p, vf x, int64_t n) { _mm256_maskstore_ps(p, 
 static inline vf v_load_from(const float *p, int64_t n)
 {
     return _mm256_maskload_ps(p, _mm256_xor_si256(v_first(n), _mm256_set1_epi32(-1)));
+}
+
+/* VL halves; stored to the nearest, ties to even. */
+static inline vf v_load_f16(const void *p) { return _mm256_cvtph_ps(_mm_loadu_si128(p)); }
+static inline vf v_load_bf16(const void *p)
+{
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(_mm_loadu_si128(p)), 16));
+}
+static inline void v_store_f16(void *p, vf x)
+{
+    _mm_storeu_si128(p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline void v_store_bf16(void *p, vf x)
+{
+    const __m256i bits = _mm256_castps_si256(x), high = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(high, _mm256_set1_epi32(1));
+    const __m256i up = _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7FFF)));
+    const __m256i quiet = _mm256_or_si256(high, _mm256_set1_epi32(0x40));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+    const __m256i half = _mm256_blendv_epi8(_mm256_srli_epi32(up, 16), quiet, nan);
+    const __m256i both = _mm256_permute4x64_epi64(_mm256_packus_epi32(half, half), 0x08);
+    _mm_storeu_si128(p, _mm256_castsi256_si128(both));
 }
 
 static inline vf v_set1(float a) { return _mm256_set1_ps(a); }

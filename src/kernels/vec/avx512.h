@@ -34,6 +34,27 @@ static inline vf v_load_from(const float *p, int64_t n)
     return _mm512_maskz_loadu_ps(_knot_mask16(v_first(n)), p);
 }
 
+/* VL halves; stored to the nearest, ties to even. */
+static inline vf v_load_f16(const void *p) { return _mm512_cvtph_ps(_mm256_loadu_si256(p)); }
+static inline vf v_load_bf16(const void *p)
+{
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(_mm256_loadu_si256(p)), 16));
+}
+static inline void v_store_f16(void *p, vf x)
+{
+    _mm256_storeu_si256(p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+}
+static inline void v_store_bf16(void *p, vf x)
+{
+    const __m512i bits = _mm512_castps_si512(x), high = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(high, _mm512_set1_epi32(1));
+    const __m512i up = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7FFF)));
+    const __m512i quiet = _mm512_or_si512(high, _mm512_set1_epi32(0x40));
+    const __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+    const __m512i half = _mm512_mask_mov_epi32(_mm512_srli_epi32(up, 16), nan, quiet);
+    _mm256_storeu_si256(p, _mm512_cvtepi32_epi16(half));
+}
+
 static inline vf v_set1(float a) { return _mm512_set1_ps(a); }
 static inline vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 static inline vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }

@@ -5,6 +5,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "core/half.h"
+
 #define VL 4
 #define GEMM_ROWS 4    /* rows of the register tile    */
 #define GEMM_VECTORS 2 /* vectors of the register tile */
@@ -40,6 +42,35 @@ static inline vf v_load_from(const float *p, int64_t n)
     vf x = {0};
     for (int64_t k = n; k < VL; k++) x[k] = p[k];
     return x;
+}
+
+/* VL halves; stored to the nearest, ties to even. */
+static inline vf v_load_f16(const void *p)
+{
+    uint16_t half[VL];
+    memcpy(half, p, sizeof half);
+    vf x;
+    for (int k = 0; k < VL; k++) x[k] = locus_f16_to_float(half[k]);
+    return x;
+}
+static inline vf v_load_bf16(const void *p)
+{
+    uint16_t half[VL];
+    memcpy(half, p, sizeof half);
+    const vu bits = {half[0], half[1], half[2], half[3]};
+    return (vf)(bits << 16);
+}
+static inline void v_store_f16(void *p, vf x)
+{
+    uint16_t half[VL];
+    for (int k = 0; k < VL; k++) half[k] = locus_float_to_f16(x[k]);
+    memcpy(p, half, sizeof half);
+}
+static inline void v_store_bf16(void *p, vf x)
+{
+    uint16_t half[VL];
+    for (int k = 0; k < VL; k++) half[k] = locus_float_to_bf16(x[k]);
+    memcpy(p, half, sizeof half);
 }
 
 static inline vf v_set1(float a) { return (vf){a, a, a, a}; }
