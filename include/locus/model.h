@@ -50,6 +50,7 @@ typedef enum locus_model_head {
     LOCUS_MODEL_NO_HEAD = 0,
     LOCUS_MODEL_CLASSIFY, /* labels of a sequence */
     LOCUS_MODEL_TAG,      /* labels of every token */
+    LOCUS_MODEL_FILL,     /* the token behind a mask */
 } locus_model_head;
 
 typedef struct locus_model_info {
@@ -95,6 +96,8 @@ typedef struct locus_model_batch {
     uint32_t reserved;    /* 0                                    */
     const int32_t *ids;   /* [tokens], each below the vocabulary  */
     const int32_t *types; /* [tokens], or NULL: 0                 */
+    const int32_t *rows;  /* tokens whose logits are wanted, of LOCUS_MODEL_FILL; NULL: of all */
+    int64_t row_count;    /* how many, at most as many as there are tokens */
 } locus_model_batch;
 
 /* Where the results go; NULL: not wanted. */
@@ -103,7 +106,8 @@ typedef struct locus_model_results {
     uint32_t reserved;    /* 0 */
     float *const *hidden; /* [layers + 1] arrays [tokens, width], each may be NULL: after the
                              embeddings, then after every layer */
-    float *logits;        /* of the head: [sequences, labels], or [tokens, labels] of tags */
+    float *logits;        /* of the head: [sequences, labels], or [tokens, labels] of tags, or
+                             [tokens or row_count, vocabulary] of what may be behind a mask */
     float *embedding;     /* [sequences, width], pooled and normalised as the model says */
 } locus_model_results;
 
@@ -114,6 +118,11 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_forward(const locus_model_pa
                                                             const locus_model_results *results,
                                                             void *workspace, size_t workspace_bytes,
                                                             locus_error *error);
+
+/* The `count` greatest of `width` logits, best first: their places, and their probabilities among
+ * all of them. Returns how many there are. */
+LOCUS_API int64_t locus_model_top(const float *logits, int64_t width, int64_t count, int64_t *best,
+                                  double *probability);
 
 #ifdef __cplusplus
 }

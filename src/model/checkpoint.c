@@ -160,7 +160,14 @@ int model_slot_wanted(const model_description *d, model_slot slot)
     case SLOT_HEAD_MAP:
     case SLOT_HEAD_MAP_BIAS: return d->head == LOCUS_MODEL_CLASSIFY;
     case SLOT_HEAD_OUT:
-    case SLOT_HEAD_OUT_BIAS: return d->head != LOCUS_MODEL_NO_HEAD;
+    case SLOT_HEAD_OUT_BIAS: return d->labels > 0;
+    case SLOT_FILL_MAP:
+    case SLOT_FILL_MAP_BIAS:
+    case SLOT_FILL_NORM_GAIN: return d->head == LOCUS_MODEL_FILL && !d->fill_plain;
+    case SLOT_FILL_NORM_SHIFT:
+        return d->head == LOCUS_MODEL_FILL && !d->fill_plain && d->norm_centred;
+    case SLOT_FILL_OUT: return d->head == LOCUS_MODEL_FILL && !d->fill_tied;
+    case SLOT_FILL_OUT_BIAS: return d->head == LOCUS_MODEL_FILL;
     case SLOT_FINAL_NORM_GAIN: return d->final_norm;
     case SLOT_FINAL_NORM_SHIFT: return d->final_norm && d->norm_centred;
     case SLOT_K_BIAS: return d->biases && !d->fused_heads;

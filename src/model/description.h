@@ -57,6 +57,10 @@ typedef struct model_description {
     int multi_label;                  /* 1: each label by itself */
     locus_activation head_activation; /* behind the first map of LOCUS_MODEL_CLASSIFY */
 
+    locus_activation fill_activation; /* behind the first map of LOCUS_MODEL_FILL */
+    int fill_plain;                   /* 1: that head is the last map alone */
+    int fill_tied;                    /* 1: which is the word table; a family may insist on it */
+
     int64_t taps, groups; /* convolution beside the first layer; 0: none */
     locus_activation convolution_activation;
 } model_description;

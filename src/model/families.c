@@ -69,6 +69,7 @@ locus_status model_read_bert_sizes(const model_settings *s, model_description *d
     d->norm_centred = d->embedding_norm = d->biases = 1;
     d->padding = -1;
     d->head_activation = LOCUS_TANH;
+    d->fill_activation = d->activation;
     d->scheme = "none";
     d->positions_name = "learned";
     return LOCUS_OK;
@@ -112,7 +113,12 @@ locus_status model_read_head(const model_settings *s, model_description *d, locu
         d->head = LOCUS_MODEL_CLASSIFY;
     else if (architecture_is(s, "ForTokenClassification"))
         d->head = LOCUS_MODEL_TAG;
-    else
+    else if (architecture_is(s, "ForMaskedLM") || architecture_is(s, "XLNetLMHeadModel") ||
+             (architecture_is(s, "ForPreTraining") && !architecture_is(s, "Electra"))) {
+        d->head = LOCUS_MODEL_FILL;
+        return d->fill_tied ? LOCUS_OK
+                            : model_setting_flag(s, "tie_word_embeddings", 1, &d->fill_tied, error);
+    } else
         return LOCUS_OK;
     for (size_t i = 0; i < s->list.count; i++)
         named += strncmp(((const model_setting *)locus_list_at(&s->list, i))->path, map,

@@ -37,6 +37,17 @@ static locus_status check_batch(const run *r)
 {
     const int64_t N = r->pass->tokens;
     LOCUS_TRY(check_ids("id", r->batch->ids, N, r->d->vocabulary, r->error));
+    if (r->batch->rows != NULL) {
+        if (r->batch->row_count < 0 || r->batch->row_count > N)
+            return locus_fail(r->error, LOCUS_ERR_ARGUMENT,
+                              "row_count: found %" PRId64 ", expected 0 to %" PRId64,
+                              r->batch->row_count, N);
+        for (int64_t i = 0; i < r->batch->row_count; i++)
+            if (r->batch->rows[i] < 0 || r->batch->rows[i] >= N)
+                return locus_fail(r->error, LOCUS_ERR_RANGE,
+                                  "rows[%" PRId64 "]: found %" PRId32 ", expected 0 to %" PRId64, i,
+                                  r->batch->rows[i], N - 1);
+    }
     if (r->batch->types == NULL) return LOCUS_OK;
     return check_ids("type", r->batch->types, N, r->d->types > 0 ? r->d->types : 1, r->error);
 }
@@ -199,6 +210,10 @@ static void give_logits(const run *r)
     const locus_model *m = r->m;
     const int64_t E = r->d->width, count = r->pass->ragged.sequences;
     if (r->results->logits == NULL) return;
+    if (r->d->head == LOCUS_MODEL_FILL) {
+        model_fill(r->pass, r->batch, &r->w, r->results->logits);
+        return;
+    }
     if (r->d->head == LOCUS_MODEL_TAG) {
         model_map_apply(m, r->w.linear, &m->head_out, r->results->logits, r->w.h, r->pass->tokens,
                         NULL);

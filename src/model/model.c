@@ -29,7 +29,7 @@ static locus_status unknown_family(const char *type, locus_error *error)
 static int has_head_names(const model_family *family)
 {
     const model_name *n = family->names;
-    while (n->name != NULL && n->slot != SLOT_HEAD_OUT) n++;
+    while (n->name != NULL && n->slot != SLOT_HEAD_OUT && n->slot != SLOT_FILL_OUT_BIAS) n++;
     return n->name != NULL;
 }
 

@@ -42,6 +42,8 @@ struct locus_model {
     locus_packed *convolution; /* [groups]; NULL: none */
     model_layer *layers;       /* [layers], or one that all share */
     model_map head_map, head_out;
+    model_map fill_map, fill_out;
+    model_norm fill_norm;
     const char **labels; /* [labels] */
     locus_arena texts;
     locus_model_pooling pooling;

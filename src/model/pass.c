@@ -63,6 +63,7 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
         w->firsts = carve(&c, p->ragged.sequences, d->width, sizeof(float));
         w->pooled = carve(&c, p->ragged.sequences, d->width, sizeof(float));
     }
+    if (d->head == LOCUS_MODEL_FILL) w->fill = carve(&c, N, d->embedding_width, sizeof(float));
     w->lse = carve(&c, d->heads, p->longest, sizeof(float));
     w->position = carve(&c, N, 1, sizeof(int32_t));
     for (size_t i = 0; i < p->plan_count; i++) {

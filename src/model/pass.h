@@ -35,6 +35,7 @@ typedef struct pass_work {
     float *inner;           /* [N, F]                                             */
     float *gate;            /* [N, F]; or NULL                                    */
     float *firsts, *pooled; /* [sequences, E] of a head; or NULL */
+    float *fill;            /* [N, W] of a head that fills masks; or NULL */
     float *lse;             /* [H, longest]                                       */
     int32_t *position;      /* [N]                                             */
     void *attention;
@@ -45,6 +46,12 @@ typedef struct pass_work {
 
 /* One function measures (base NULL) and lays out. 0: it does not fit in memory. */
 int model_pass_carve(const locus_model_pass *pass, void *base, pass_work *work);
+
+/* ---- fill.c ---- */
+
+/* logits [rows of the batch, V] from the states in w->h. */
+void model_fill(const locus_model_pass *pass, const locus_model_batch *batch, const pass_work *w,
+                float *logits);
 
 /* The convolution beside the first layer, without workspace. */
 locus_convolution model_convolution(const locus_model *m);

@@ -275,6 +275,24 @@ static locus_status read_convolution(loader *r)
     return status;
 }
 
+/* The head that fills masks; the word table is read again where its last map is that. */
+static locus_status read_fill(loader *r)
+{
+    locus_model *m = r->m;
+    const model_description *d = r->d;
+    if (!d->fill_plain)
+        LOCUS_TRY(read_map(r, SLOT_FILL_MAP, 0, d->embedding_width, d->width, &m->fill_map));
+    LOCUS_TRY(read_norm(r, SLOT_FILL_NORM_GAIN, 0, &m->fill_norm));
+    if (!d->fill_tied)
+        return read_map(r, SLOT_FILL_OUT, 0, d->vocabulary, d->embedding_width, &m->fill_out);
+    const float *bias;
+    memcpy(r->scratch, m->word, (size_t)model_slot_elements(d, SLOT_WORD) * sizeof(float));
+    LOCUS_TRY(pack(r, &m->fill_out, d->vocabulary, d->embedding_width));
+    LOCUS_TRY(read_array(r, SLOT_FILL_OUT_BIAS, 0, &bias));
+    m->fill_out.bias = locus_view((float *)(uintptr_t)bias, LOCUS_F32, 1, &d->vocabulary);
+    return LOCUS_OK;
+}
+
 static locus_status read_whole(loader *r, const float **relative, const float **bias)
 {
     locus_model *m = r->m;
@@ -291,6 +309,7 @@ static locus_status read_whole(loader *r, const float **relative, const float **
         LOCUS_TRY(read_map(r, SLOT_HEAD_MAP, 0, d->width, d->width, &m->head_map));
     if (model_slot_wanted(d, SLOT_HEAD_OUT))
         LOCUS_TRY(read_map(r, SLOT_HEAD_OUT, 0, d->labels, d->width, &m->head_out));
+    if (d->head == LOCUS_MODEL_FILL) LOCUS_TRY(read_fill(r));
     LOCUS_TRY(read_convolution(r));
     LOCUS_TRY(read_array(r, SLOT_BIAS, 0, bias));
     LOCUS_TRY(read_array(r, SLOT_RELATIVE, 0, relative));
@@ -306,9 +325,12 @@ static locus_status read_whole(loader *r, const float **relative, const float **
 /* The largest of what is packed. */
 static int64_t scratch_floats(const model_description *d)
 {
-    const int64_t counts[] = {3 * model_slot_elements(d, SLOT_Q), model_slot_elements(d, SLOT_IN),
+    const int64_t counts[] = {3 * model_slot_elements(d, SLOT_Q),
+                              model_slot_elements(d, SLOT_IN),
                               model_slot_elements(d, SLOT_EMBEDDING_MAP),
                               model_slot_elements(d, SLOT_HEAD_MAP),
+                              d->head == LOCUS_MODEL_FILL ? model_slot_elements(d, SLOT_FILL_OUT)
+                                                          : 0,
                               model_slot_elements(d, SLOT_HEAD_OUT)};
     int64_t most = 0;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)

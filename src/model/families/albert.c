@@ -14,6 +14,7 @@ static locus_status describe(const model_settings *s, model_description *d, locu
     LOCUS_TRY(model_read_activation(s, "hidden_act", "gelu_new", &d->activation, error));
     LOCUS_TRY(
         model_setting_integer(s, "embedding_size", 128, 1, 65536, &d->embedding_width, error));
+    d->fill_activation = d->activation;
     d->always_mapped = 1;
     d->shared_layers = 1;
     return LOCUS_OK;
@@ -52,6 +53,13 @@ static const model_name names[] = {
     {SLOT_HEAD_MAP_BIAS, "pooler.bias"},
     {SLOT_HEAD_OUT, "classifier.weight"},
     {SLOT_HEAD_OUT_BIAS, "classifier.bias"},
+    {SLOT_FILL_MAP, "predictions.dense.weight"},
+    {SLOT_FILL_MAP_BIAS, "predictions.dense.bias"},
+    {SLOT_FILL_NORM_GAIN, "predictions.LayerNorm.weight"},
+    {SLOT_FILL_NORM_SHIFT, "predictions.LayerNorm.bias"},
+    {SLOT_FILL_OUT, "predictions.decoder.weight"},
+    {SLOT_FILL_OUT_BIAS, "predictions.bias"},
+    {SLOT_FILL_OUT_BIAS, "predictions.decoder.bias"},
     {SLOT_COUNT, NULL},
 };
 

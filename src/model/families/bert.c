@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/families/bert.h"
 #include "core/error.h"
+#include "model/families/fill_names.h"
 
 /* BERT: norm after, learned positions, two token types. */
 
@@ -37,6 +38,14 @@ const model_name model_bert_names[] = {
     {SLOT_HEAD_OUT, "classifier.weight"},
     {SLOT_HEAD_OUT_BIAS, "classifier.out_proj.bias"},
     {SLOT_HEAD_OUT_BIAS, "classifier.bias"},
+    MODEL_FILL_NAMES_CLS,
+    MODEL_FILL_NAMES_LM_HEAD,
+    {SLOT_FILL_MAP, "generator_predictions.dense.weight"},
+    {SLOT_FILL_MAP_BIAS, "generator_predictions.dense.bias"},
+    {SLOT_FILL_NORM_GAIN, "generator_predictions.LayerNorm.weight"},
+    {SLOT_FILL_NORM_SHIFT, "generator_predictions.LayerNorm.bias"},
+    {SLOT_FILL_OUT, "generator_lm_head.weight"},
+    {SLOT_FILL_OUT_BIAS, "generator_lm_head.bias"},
     {SLOT_COUNT, NULL},
 };
 

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "model/families/deberta.h"
+#include "model/families/fill_names.h"
 
 /* DeBERTa v1: q, k and v in one tensor, head by head, without a bias of k; two projections of the
  * relative positions of their own, that of the keys without a bias; distances are not bucketed. */
@@ -52,6 +53,8 @@ static const model_name names[] = {
     {SLOT_HEAD_MAP_BIAS, "pooler.dense.bias"},
     {SLOT_HEAD_OUT, "classifier.weight"},
     {SLOT_HEAD_OUT_BIAS, "classifier.bias"},
+    MODEL_FILL_NAMES_CLS,
+    MODEL_FILL_NAMES_LM_PREDICTIONS,
     {SLOT_COUNT, NULL},
 };
 

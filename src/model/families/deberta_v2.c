@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 #include "model/families/deberta.h"
+#include "model/families/fill_names.h"
 
 /* DeBERTa v2 and v3: disentangled attention on one table of relative positions, which every layer
  * projects by its own key and query maps (share_att_key) or by two more. v2 has a convolution beside
@@ -65,7 +66,7 @@ static locus_status read_convolution(const model_settings *s, model_description 
 locus_status model_describe_deberta(const model_settings *s, model_description *d,
                                     locus_error *error)
 {
-    int at_input;
+    int at_input, legacy;
     int64_t same;
     LOCUS_TRY(model_read_bert_sizes(s, d, error));
     LOCUS_TRY(model_setting_real(s, "layer_norm_eps", 1e-7, &d->norm_epsilon, error));
@@ -80,6 +81,8 @@ locus_status model_describe_deberta(const model_settings *s, model_description *
                                         &d->positions, error));
         d->most_tokens = d->positions;
     }
+    LOCUS_TRY(model_setting_flag(s, "legacy", 1, &legacy, error));
+    d->fill_tied = !legacy; /* lm_predictions has no table of its own */
     LOCUS_TRY(model_read_activation(s, "pooler_hidden_act", "gelu", &d->head_activation, error));
     return read_relative(s, d, error);
 }
@@ -129,6 +132,8 @@ static const model_name names[] = {
     {SLOT_HEAD_MAP_BIAS, "pooler.dense.bias"},
     {SLOT_HEAD_OUT, "classifier.weight"},
     {SLOT_HEAD_OUT_BIAS, "classifier.bias"},
+    MODEL_FILL_NAMES_CLS,
+    MODEL_FILL_NAMES_LM_PREDICTIONS,
     {SLOT_COUNT, NULL},
 };
 

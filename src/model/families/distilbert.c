@@ -23,6 +23,7 @@ static locus_status describe(const model_settings *s, model_description *d, locu
     d->norm_centred = d->embedding_norm = d->biases = 1;
     d->norm_epsilon = 1e-12;
     d->head_activation = LOCUS_RELU;
+    d->fill_activation = d->activation;
     d->scheme = "none";
     d->positions_name = "learned";
     return LOCUS_OK;
@@ -55,6 +56,12 @@ static const model_name names[] = {
     {SLOT_HEAD_MAP_BIAS, "pre_classifier.bias"},
     {SLOT_HEAD_OUT, "classifier.weight"},
     {SLOT_HEAD_OUT_BIAS, "classifier.bias"},
+    {SLOT_FILL_MAP, "vocab_transform.weight"},
+    {SLOT_FILL_MAP_BIAS, "vocab_transform.bias"},
+    {SLOT_FILL_NORM_GAIN, "vocab_layer_norm.weight"},
+    {SLOT_FILL_NORM_SHIFT, "vocab_layer_norm.bias"},
+    {SLOT_FILL_OUT, "vocab_projector.weight"},
+    {SLOT_FILL_OUT_BIAS, "vocab_projector.bias"},
     {SLOT_COUNT, NULL},
 };
 

@@ -7,7 +7,7 @@
 static locus_status describe(const model_settings *s, model_description *d, locus_error *error)
 {
     LOCUS_TRY(model_describe_bert(s, d, error));
-    d->head_activation = LOCUS_GELU;
+    d->head_activation = d->fill_activation = LOCUS_GELU;
     return model_setting_integer(s, "embedding_size", 128, 1, 65536, &d->embedding_width, error);
 }
 

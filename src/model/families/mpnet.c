@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/error.h"
-#include "model/description.h"
+#include "model/families/fill_names.h"
 
 /* MPNet: learned positions that begin behind the padding's row 1, and T5's buckets as a bias that all
  * layers share, beside scaled products. */
@@ -13,6 +13,7 @@ static locus_status describe(const model_settings *s, model_description *d, locu
     LOCUS_TRY(model_setting_integer(s, "relative_attention_num_buckets", 32, 4, 4096, &d->bias_rows,
                                     error));
     d->padding = 1;
+    d->fill_activation = LOCUS_GELU;
     d->first_position = 2;
     d->most_tokens = d->positions - d->first_position;
     d->scheme = "t5";
@@ -58,6 +59,7 @@ static const model_name names[] = {
     {SLOT_HEAD_OUT, "classifier.weight"},
     {SLOT_HEAD_OUT_BIAS, "classifier.out_proj.bias"},
     {SLOT_HEAD_OUT_BIAS, "classifier.bias"},
+    MODEL_FILL_NAMES_LM_HEAD,
     {SLOT_COUNT, NULL},
 };
 

@@ -9,6 +9,7 @@ locus_status model_describe_roberta(const model_settings *s, model_description *
     LOCUS_TRY(
         model_setting_integer(s, "pad_token_id", 1, 0, d->vocabulary - 1, &d->padding, error));
     d->first_position = d->padding + 1;
+    d->fill_activation = LOCUS_GELU;
     if (d->most_tokens <= d->first_position)
         return model_setting_refuse(s, "max_position_embeddings", "more than pad_token_id + 1",
                                     error);
