@@ -121,3 +121,52 @@ def test_prepared_settings():
             assert np.allclose(out, plain(q.numpy() * (2 * scale), q.numpy(), q.numpy()), atol=1e-5)
     assert len(direct._prepared) <= direct._MOST
     assert torch.equal(locus.torch.attend(q, q, q, scale=0.5), want)
+
+
+def test_plans_differ_in_any_one_number():
+    """A plan is kept by the numbers it was made from: every word of them counts."""
+    random = np.random.default_rng(5)
+    q, k, v = (random.standard_normal((1, 2, 12, 8), np.float32) for _ in range(3))
+    known = np.array([1, 0.3, 0.1, 0.03], np.float32)
+
+    def turned(frequencies):
+        return locus.attend(q, k, v, scheme="rope", pairing="half", frequencies=frequencies)
+
+    first = turned(known)
+    for index in range(known.size):
+        other = known.copy()
+        other[index] += np.float32(0.25)
+        assert not np.array_equal(turned(other), first), index
+    rows = np.arange(23) % 5
+    bias = random.standard_normal((5, 2), np.float32)
+    first = locus.attend(q, k, v, scheme="table", rows=rows, bias=bias, delta_min=-11)
+    for index in range(rows.size):
+        other = rows.copy()
+        other[index] = (other[index] + 1) % 5
+        assert not np.array_equal(locus.attend(q, k, v, scheme="table", rows=other, bias=bias, delta_min=-11), first), index
+
+
+@pytest.mark.parametrize("stride", [0, 3, -5, 1 << 61])
+def test_strides_of_single_elements_mean_nothing(stride):
+    q, k, v = draw(6)
+    want = locus.attend(q, k, v)
+    odd = np.lib.stride_tricks.as_strided(q, q.shape, (stride, *q.strides[1:]))
+    out = np.zeros_like(want)
+    into = np.lib.stride_tricks.as_strided(out, out.shape, (stride, *out.strides[1:]))
+    locus.attend(odd, k, v, out=into)
+    assert np.array_equal(out, want)
+
+
+@pytest.mark.parametrize("bit", [0, 31, 32, 61])
+def test_seeds_count_to_their_last_bit(bit):
+    torch = pytest.importorskip("torch")
+    import locus.torch
+
+    q, k, v = draw(16)
+    tensors = [torch.from_numpy(x) for x in (q, k, v)]
+    results = []
+    for seed in (5, 5 ^ 1 << bit):
+        got = locus.torch.attend(*tensors, dropout=0.5, seed=torch.tensor([seed])).numpy()
+        assert np.array_equal(got, locus.attend(q, k, v, dropout=0.5, dropout_seed=seed))
+        results.append(got)
+    assert not np.array_equal(*results)
