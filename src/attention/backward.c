@@ -8,7 +8,8 @@
 #include "attention/check.h"
 #include "attention/gathered.h"
 #include "attention/gradients.h"
-#include "attention/lower.h"
+#include "attention/ragged.h"
+#include "attention/ragged_backward.h"
 #include "attention/reduce.h"
 #include "attention/spread.h"
 #include "core/error.h"
@@ -62,11 +63,16 @@ static locus_wanted want_present(const locus_plan *plan, const locus_tensors *gr
     return wanted;
 }
 
+static int64_t task_count(const locus_plan *plan)
+{
+    return plan->ragged != NULL ? plan->ragged->tasks : locus_backward_tasks(plan);
+}
+
 /* As many slots as the budget allows, at least one, a function of the shapes alone. */
 static int64_t slot_count(const locus_plan *plan, size_t slot_bytes)
 {
     const int64_t fit = (int64_t)(LOCUS_PARTIAL_BYTES / (slot_bytes > 0 ? slot_bytes : 1));
-    const int64_t wanted = min_i64(locus_backward_tasks(plan), MAX_SLOTS);
+    const int64_t wanted = min_i64(task_count(plan), MAX_SLOTS);
     return max_i64(1, min_i64(fit, wanted));
 }
 
@@ -83,6 +89,7 @@ static void carve_totals(const locus_plan *plan, locus_arena *arena, locus_backw
 
 static size_t thread_bytes(const locus_plan *plan)
 {
+    if (plan->ragged != NULL) return locus_ragged_backward_bytes(plan);
     locus_arena arena = {NULL, 0};
     locus_backward_worker worker;
     locus_backward_worker_carve(plan, &arena, &worker);
@@ -99,20 +106,29 @@ static size_t slot_bytes(const locus_plan *plan, const locus_wanted *owned)
     return locus_slot_carve(plan, &all, NULL, &slot);
 }
 
+/* No sequence owns a table. */
+static size_t shape_slot_bytes(const locus_plan *shape)
+{
+    const locus_wanted none = {0};
+    return slot_bytes(shape, &none);
+}
+
 static size_t carve(const locus_plan *plan, char *base, locus_backward_call *call)
 {
     locus_arena arena = {base, 0};
     locus_gather_carve(plan, &arena, base != NULL ? call->in : &plan->shapes, &call->gathered);
     locus_gather_carve(plan, &arena, base != NULL ? call->grad : &plan->shapes,
                        &call->gathered_grad);
-    call->bias = locus_take_floats(&arena, plan->call.H * locus_bias_room(plan, &plan->backward));
+    call->bias_room =
+        locus_take_floats(&arena, plan->call.H * locus_bias_room(plan, &plan->backward));
     carve_totals(plan, &arena, call);
     if (locus_heads_share_tables(plan))
         locus_carve_relative_backward(plan, &arena, &call->relative);
     call->scratch_bytes = thread_bytes(plan);
     call->scratch = locus_take(&arena, plan->threads, call->scratch_bytes);
-    call->owned = locus_owned_tables(plan);
-    call->slot_bytes = slot_bytes(plan, &call->owned);
+    call->owned = plan->ragged != NULL ? (locus_wanted){0} : locus_owned_tables(plan);
+    call->slot_bytes = plan->ragged != NULL ? locus_ragged_most(plan, shape_slot_bytes)
+                                            : slot_bytes(plan, &call->owned);
     call->slots = locus_take(&arena, slot_count(plan, call->slot_bytes), call->slot_bytes);
     return arena.used;
 }
@@ -128,14 +144,18 @@ size_t locus_backward_workspace(const locus_plan *plan)
 static void run_task(void *context, size_t index, uint32_t thread)
 {
     const locus_backward_call *call = context;
-    locus_backward_run(call, call->first_task + (int64_t)index,
-                       call->slots + index * call->slot_bytes, thread);
+    const int64_t task = call->first_task + (int64_t)index;
+    char *slot_room = call->slots + index * call->slot_bytes;
+    if (call->plan->ragged != NULL)
+        locus_ragged_backward_run(call, task, slot_room, thread);
+    else
+        locus_backward_run(call, task, slot_room, thread);
 }
 
 static void run_rounds(locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
-    const int64_t tasks = locus_backward_tasks(plan), slots = slot_count(plan, call->slot_bytes);
+    const int64_t tasks = task_count(plan), slots = slot_count(plan, call->slot_bytes);
     for (int64_t first = 0; first < tasks && plan->call.Tq > 0; first += slots) {
         call->first_task = first;
         call->round_tasks = min_i64(slots, tasks - first);
@@ -231,7 +251,8 @@ static void begin_call(locus_backward_call *call)
     call->dense_directly =
         call->wanted.dense && dense->shape[0] == plan->call.B && dense->shape[1] == plan->call.H;
     if (!call->accumulate) locus_reduce_zero(call);
-    locus_lower_biases(plan, &plan->backward, call->in, call->bias);
+    locus_lower_biases(plan, &plan->backward, call->in, call->bias_room);
+    call->bias = locus_biases_at(plan, &plan->backward, call->bias_room);
     if (call->wanted.bias)
         memset(call->bias_total, 0, (size_t)(plan->call.H * plan->span) * sizeof *call->bias_total);
     if (call->wanted.bias || call->wanted.pair_bias)
@@ -240,6 +261,7 @@ static void begin_call(locus_backward_call *call)
         memset(call->cls_total, 0, (size_t)(2 * plan->call.H) * sizeof *call->cls_total);
     if (call->wanted.sink)
         memset(call->sink_total, 0, (size_t)plan->call.H * sizeof *call->sink_total);
+    if (plan->ragged != NULL) locus_ragged_backward_begin(call);
     if (plan->index != NULL && locus_heads_share_tables(plan) && plan->call.H > 0) {
         const head_context head = locus_head_at(plan, &plan->backward, call->in, 0, 0);
         locus_pack_relative(&head, &call->relative);

@@ -19,7 +19,7 @@ backward_task locus_backward_task_at(const locus_plan *plan, int64_t index, int 
         .tile_from = chunk * tiles / chunks,
         .tile_to = (chunk + 1) * tiles / chunks,
         .owns_keys = chunk == 0 && locus_heads_own_keys(plan, accumulate),
-        .owns_tables = chunk == 0 && bh < H,
+        .owns_tables = chunk == 0 && bh < H && plan->whole == NULL,
     };
 }
 

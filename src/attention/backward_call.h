@@ -10,6 +10,7 @@
  * (reduce.h). So every sum has one fixed order, and no bit depends on the threads. */
 
 #include "attention/head_tables.h"
+#include "attention/lower.h"
 
 /* What the caller asked for. */
 typedef struct locus_wanted {
@@ -30,7 +31,9 @@ typedef struct locus_backward_call {
     locus_wanted owned;                    /* by the first task of each head; see backward_task */
     int accumulate;                        /* LOCUS_ACCUMULATE             */
     int dense_directly;                    /* bias_dense is not broadcast: tasks own its rows */
-    float *bias;                           /* [H][locus_bias_room]         */
+    float *bias_room;                      /* [H][locus_bias_room]         */
+    locus_biases bias;                     /* in it                        */
+    int64_t sequence;                      /* of a ragged batch: added to the batch entry; else 0 */
     double *bias_total;                    /* [H][span] by z               */
     double *cls_total;                     /* [H][2]                       */
     double *sink_total;                    /* [H]                          */

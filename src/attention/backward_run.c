@@ -6,6 +6,13 @@
 #include "attention/gradients.h"
 #include "attention/spread.h"
 
+static backward_task task_at(const locus_backward_call *call, int64_t index)
+{
+    backward_task task = locus_backward_task_at(call->plan, index, call->accumulate);
+    task.b += call->sequence;
+    return task;
+}
+
 /* ---- what comes next ---- */
 
 /* The part of the next head that belongs to its keys [from, to). */
@@ -58,8 +65,7 @@ static void fetch_next(const locus_backward_call *call, const backward_task *now
     const locus_plan *plan = call->plan;
     const int64_t rows = plan->backward.rows, after = now->index + (int64_t)plan->threads;
     const backward_task next =
-        locus_backward_task_at(plan, after < locus_backward_tasks(plan) ? after : now->index,
-                               call->accumulate);
+        task_at(call, after < locus_backward_tasks(plan) ? after : now->index);
     const int last = to == now->tile_to;
     const int64_t first = (last ? next.tile_from : to) * rows;
     const int64_t end = min_i64(first + plan->backward.group * rows, plan->call.Tq);
@@ -179,7 +185,7 @@ void locus_backward_run(const locus_backward_call *call, int64_t index, char *sl
                         uint32_t thread)
 {
     const locus_plan *plan = call->plan;
-    const backward_task task = locus_backward_task_at(plan, index, call->accumulate);
+    const backward_task task = task_at(call, index);
     locus_backward_worker worker;
     locus_slot slot;
     locus_backward_worker_begin(call, thread, task.b, task.h, &worker);

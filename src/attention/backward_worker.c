@@ -85,7 +85,7 @@ void locus_backward_worker_begin(const locus_backward_call *call, uint32_t threa
     w->scores.keys = &w->keys;
     w->scores.tables = &w->tables;
     w->scores.prefetch = &w->prefetch;
-    w->scores.bias = locus_head_bias(plan, &plan->backward, call->bias, h);
+    w->scores.bias = locus_head_bias(call->bias, h);
     locus_prefetch_begin(&w->prefetch);
 }
 

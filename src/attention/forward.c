@@ -3,7 +3,8 @@
 
 #include "attention/check.h"
 #include "attention/gathered.h"
-#include "attention/lower.h"
+#include "attention/ragged.h"
+#include "attention/ragged_forward.h"
 #include "attention/rows_path.h"
 #include "attention/tiles_path.h"
 #include "core/error.h"
@@ -11,6 +12,12 @@
 #include "core/parallel.h"
 
 /* ---- workspace ---- */
+
+static size_t scratch_bytes(const locus_plan *plan)
+{
+    if (plan->ragged != NULL) return locus_ragged_forward_bytes(plan);
+    return plan->rows_path ? locus_rows_path_bytes(plan) : locus_tiles_path_bytes(plan);
+}
 
 /* Shared tables first, then one piece per thread. Returns the room for biases. */
 static float *carve(const locus_plan *plan, locus_arena *arena, locus_forward_call *call)
@@ -20,10 +27,10 @@ static float *carve(const locus_plan *plan, locus_arena *arena, locus_forward_ca
     float *bias = locus_take_floats(arena, plan->call.H * biases);
     locus_gather_carve(plan, arena, arena->base != NULL ? call->in : &plan->shapes,
                        &call->gathered);
-    call->scratch_bytes =
-        plan->rows_path ? locus_rows_path_bytes(plan) : locus_tiles_path_bytes(plan);
+    call->scratch_bytes = scratch_bytes(plan);
     call->scratch = locus_take(arena, plan->threads, call->scratch_bytes);
-    call->partial = locus_take_floats(arena, locus_rows_path_partial(plan));
+    call->partial = locus_take_floats(arena, plan->ragged != NULL ? plan->ragged->partial
+                                                                  : locus_rows_path_partial(plan));
     return bias;
 }
 
@@ -66,7 +73,11 @@ static locus_status forward(const locus_plan *plan, const locus_tables *tables,
     LOCUS_TRY(locus_adopt_tensors(&in, &own_in, "tensors", error));
     LOCUS_TRY(locus_adopt_results(&results, &own_results, "results", error));
     LOCUS_TRY(check_call(plan, in, results, workspace, workspace_bytes, error));
-    locus_forward_call call = {.plan = plan, .in = in, .results = results, .tables = tables};
+    locus_forward_call call = {.plan = plan,
+                               .in = in,
+                               .results = results,
+                               .tables = tables,
+                               .task_step = (int64_t)plan->threads};
     locus_arena arena = {locus_align(workspace), 0};
     float *bias = carve(plan, &arena, &call);
     if (plan->entry_row != NULL) {
@@ -74,11 +85,11 @@ static locus_status forward(const locus_plan *plan, const locus_tables *tables,
         call.in = in = &call.gathered;
     }
     if (tables == NULL && !plan->rows_path) locus_lower_biases(plan, &plan->forward, in, bias);
-    if (tables != NULL)
-        call.bias = tables->bias;
-    else if (!plan->rows_path)
-        call.bias = bias;
-    if (plan->call.Tq > 0 && plan->rows_path)
+    if (tables != NULL || !plan->rows_path)
+        call.bias = locus_biases_at(plan, &plan->forward, tables != NULL ? tables->bias : bias);
+    if (plan->ragged != NULL)
+        locus_ragged_forward(&call);
+    else if (plan->call.Tq > 0 && plan->rows_path)
         locus_rows_path(&call);
     else if (plan->call.Tq > 0)
         locus_parallel_for(plan->threads, (size_t)locus_tiles_path_tasks(plan), run_task, &call);

@@ -4,6 +4,7 @@
 
 /* One forward call, as its threads see it. */
 
+#include "attention/lower.h"
 #include "attention/tables.h"
 
 typedef struct locus_forward_call {
@@ -11,7 +12,9 @@ typedef struct locus_forward_call {
     const locus_tensors *in;
     const locus_results *results;
     const locus_tables *tables; /* NULL: the call packs its own       */
-    const float *bias;          /* [H][locus_bias_room]; NULL: the rows path fills its own */
+    locus_biases bias;          /* none: the rows path fills its own  */
+    int64_t sequence;           /* of a ragged batch: added to the batch entry; else 0 */
+    int64_t task_step;          /* from a task to the next that its thread is likely to run */
     char *scratch;              /* [threads][scratch_bytes]           */
     size_t scratch_bytes;
     float *partial;         /* of the rows path */

@@ -20,6 +20,15 @@ static int32_t *rows_by_z(const locus_plan *plan,
     return rows;
 }
 
+static locus_status lower_bias_rows(locus_plan *plan)
+{
+    if (plan->whole != NULL)
+        plan->bias_row = plan->whole->bias_row + locus_shape_start(plan);
+    else
+        plan->bias_row = rows_by_z(plan, plan->call.scheme->bias_row);
+    return plan->bias_row != NULL ? LOCUS_OK : LOCUS_ERR_MEMORY;
+}
+
 /* The first z in [z, end] whose distance begins a vector. */
 static int64_t next_vector(const locus_plan *plan, int64_t z, int64_t end)
 {
@@ -94,9 +103,23 @@ static void number_rows(locus_plan *plan)
     }
 }
 
+/* The table row of every distance; a ragged batch asks once for all its shapes. */
+static void ask_rows(const locus_plan *plan, int32_t *rows)
+{
+    const int32_t *known =
+        plan->whole != NULL ? plan->whole->table_row + locus_shape_start(plan) : NULL;
+    for (int64_t z = 0; z < plan->span; z++)
+        rows[z] = known != NULL ? known[z]
+                                : (int32_t)plan->call.scheme->row(&plan->call, plan->call.most - z);
+}
+
 static locus_status lower_index(locus_plan *plan)
 {
     const int64_t span = plan->span;
+    if (plan->call.sequences > 0) {
+        plan->table_row = rows_by_z(plan, plan->call.scheme->row);
+        return plan->table_row != NULL ? LOCUS_OK : LOCUS_ERR_MEMORY;
+    }
     int32_t *memory =
         locus_allocate(plan->allocator, (size_t)(span + 2 * INDEX_PAD), sizeof *memory);
     if (memory == NULL) return LOCUS_ERR_MEMORY;
@@ -104,8 +127,7 @@ static locus_status lower_index(locus_plan *plan)
     plan->index_memory = memory;
     plan->index = index;
     plan->table_steps = 1;
-    for (int64_t z = 0; z < span; z++)
-        index[z] = (int32_t)plan->call.scheme->row(&plan->call, plan->call.most - z);
+    ask_rows(plan, index);
     if (span == 0) return LOCUS_OK;
     if (is_monotone(index, span))
         number_rows(plan);
@@ -256,14 +278,56 @@ static locus_status lower_gains(locus_plan *plan, locus_error *error)
     return LOCUS_OK;
 }
 
+/* cos and sin for every position of every sequence. */
+static locus_status lower_turns_of_all(locus_plan *plan)
+{
+    const locus_call *call = &plan->call;
+    int64_t low = INT64_MAX, high = INT64_MIN, keys = 0;
+    double steepest;
+    for (int64_t i = 0; i < call->sequences; i++) {
+        const locus_sequence s = locus_call_sequence(call, i);
+        keys = max_i64(keys, s.keys);
+        if (s.queries == 0) continue;
+        low = min_i64(low, s.query_offset);
+        high = max_i64(high, s.query_offset + s.queries);
+    }
+    turn_side query_rows = query_side(call), key_rows = key_side(call);
+    query_rows.first = plan->turn_first = low < high ? low : 0;
+    query_rows.rows = low < high ? high - low : 0;
+    key_rows.rows = keys;
+    plan->gain_block = choose_gain_block(call, &steepest);
+    plan->turn_query = turn_table(plan, &query_rows, 1);
+    plan->turn_key = turn_table(plan, &key_rows, 1);
+    return plan->turn_query && plan->turn_key ? LOCUS_OK : LOCUS_ERR_MEMORY;
+}
+
+/* Those of a shape are among them. */
+static void share_turns(locus_plan *plan)
+{
+    const locus_plan *whole = plan->whole;
+    const int64_t rows = plan->call.Tq > 0 ? plan->call.query_offset - whole->turn_first : 0;
+    plan->turn_query = whole->turn_query + 2 * plan->call.pairs * rows;
+    plan->turn_key = whole->turn_key;
+}
+
+static int shares_turns(const locus_plan *plan)
+{
+    return plan->whole != NULL && !brings_positions(&plan->call);
+}
+
 static locus_status lower_turns(locus_plan *plan, locus_error *error)
 {
     const locus_call *call = &plan->call;
+    if (call->sequences > 0) return brings_positions(call) ? LOCUS_OK : lower_turns_of_all(plan);
     const turn_side queries = query_side(call), keys = key_side(call);
     const int64_t query_entries = turn_entries(call, &queries);
     const int64_t key_entries = turn_entries(call, &keys);
     const locus_status status = lower_gains(plan, error);
     if (status != LOCUS_OK) return status;
+    if (shares_turns(plan)) {
+        share_turns(plan);
+        return LOCUS_OK;
+    }
     plan->turn_query = turn_table(plan, &queries, query_entries);
     plan->turn_key = turn_table(plan, &keys, key_entries);
     plan->turn_query_batch = query_entries > 1 ? 2 * call->pairs * call->Tq : 0;
@@ -295,10 +359,8 @@ locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_er
     plan->late_bias = plan->has_pair_bias || (plan->has_bias && has_tables(plan, shapes));
     locus_status status = LOCUS_OK;
     if (has_tables(plan, shapes)) status = lower_index(plan);
-    if (status == LOCUS_OK && plan->has_bias && scheme->bias_row != NULL) {
-        plan->bias_row = rows_by_z(plan, scheme->bias_row);
-        if (plan->bias_row == NULL) status = LOCUS_ERR_MEMORY;
-    }
+    if (status == LOCUS_OK && plan->has_bias && scheme->bias_row != NULL)
+        status = lower_bias_rows(plan);
     if (status == LOCUS_OK && scheme->turn != NULL) status = lower_turns(plan, error);
     return status == LOCUS_ERR_MEMORY ? locus_fail(error, status, "plan: out of memory") : status;
 }
@@ -307,10 +369,12 @@ void locus_lower_free(locus_plan *plan)
 {
     locus_release(plan->allocator, plan->index_memory);
     locus_release(plan->allocator, plan->entry_row);
-    locus_release(plan->allocator, plan->bias_row);
+    locus_release(plan->allocator, plan->table_row);
+    locus_release(plan->allocator, plan->gain);
+    if (plan->whole == NULL) locus_release(plan->allocator, plan->bias_row);
+    if (shares_turns(plan)) return;
     locus_release(plan->allocator, plan->turn_query);
     locus_release(plan->allocator, plan->turn_key);
-    locus_release(plan->allocator, plan->gain);
 }
 
 void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, int64_t from,

@@ -20,12 +20,30 @@ static inline int64_t locus_bias_room(const locus_plan *plan, const locus_geomet
 void locus_lower_biases(const locus_plan *plan, const locus_geometry *geometry,
                         const locus_tensors *in, float *bias);
 
-/* One head's values at z = 0, or NULL. */
-static inline const float *locus_head_bias(const locus_plan *plan, const locus_geometry *geometry,
-                                           const float *bias, int64_t head)
+/* Values at z = 0 of head 0, NULL: none; and floats from a head to the next. */
+typedef struct locus_biases {
+    const float *first;
+    int64_t stride;
+} locus_biases;
+
+static inline locus_biases locus_biases_at(const locus_plan *plan, const locus_geometry *geometry,
+                                           const float *bias)
 {
-    if (!plan->has_bias) return NULL;
-    return bias + head * locus_bias_room(plan, geometry) + geometry->distances;
+    if (!plan->has_bias || bias == NULL) return (locus_biases){NULL, 0};
+    return (locus_biases){bias + geometry->distances, locus_bias_room(plan, geometry)};
+}
+
+/* Those of one shape of a ragged batch, among those of the whole. */
+static inline locus_biases locus_biases_of_shape(locus_biases whole, const locus_plan *plan)
+{
+    if (whole.first == NULL || plan->span == 0) return (locus_biases){NULL, 0};
+    return (locus_biases){whole.first + locus_shape_start(plan), whole.stride};
+}
+
+/* One head's values at z = 0, or NULL. */
+static inline const float *locus_head_bias(locus_biases biases, int64_t head)
+{
+    return biases.first != NULL ? biases.first + head * biases.stride : NULL;
 }
 
 /* Those of one head for z in [from, to); 0 where no distance is. */

@@ -20,6 +20,8 @@ typedef struct locus_geometry {
     int64_t distances; /* room for the distances of a tile, rows + keys - 1               */
 } locus_geometry;
 
+typedef struct locus_ragged locus_ragged;
+
 struct locus_plan {
     locus_call call;
     locus_tensors shapes; /* of every call to come; data pointers are not kept */
@@ -27,11 +29,14 @@ struct locus_plan {
     const locus_kernels *kernels;
     const locus_allocator *allocator;
     uint32_t threads;
+    locus_ragged *ragged;           /* of a ragged batch: its sequences; else NULL               */
+    const struct locus_plan *whole; /* the ragged batch that this shape belongs to, or NULL */
 
     /* Distances that causal and window let through, z = most - delta ascending with the
      * key: span = most - least + 1 of them (0: no pair at all). */
     int64_t span;
-    int32_t *bias_row; /* [span] row of `bias` by z, NULL: the hook is asked          */
+    int32_t *bias_row;  /* [span] row of `bias` by z, NULL: the hook is asked          */
+    int32_t *table_row; /* [span] of a ragged batch: row of relative tables by z      */
     /* Relative tables: index[z] ascends with z from 0 to row_count - 1. Entry a is row
      * row_first + a, or row_last - a where rows descend with z. Readable INDEX_PAD entries
      * beyond both ends, which repeat the last value. */
@@ -49,8 +54,9 @@ struct locus_plan {
      * gain_block positions: e^(s log_gain) for queries, e^(-s log_gain) for keys at position
      * s of the block. The rest of the gain, e^((query block - key block) log_gain), belongs
      * to a tile; so no factor under- or overflows before the product does. */
-    float *turn_query;                        /* [Tq][2][pairs] cos, sin; NULL: no rotation */
-    float *turn_key;                          /* [Tk][2][pairs]                             */
+    float *turn_query;  /* [Tq][2][pairs] cos, sin; NULL: no rotation */
+    float *turn_key;    /* [Tk][2][pairs]                             */
+    int64_t turn_first; /* of a ragged batch: position of the first row of turn_query */
     int64_t turn_query_batch, turn_key_batch; /* floats from one batch entry to the next, where
                                                  each has positions of its own; else 0 */
     int64_t gain_block;                       /* a key tile lies inside one                 */
@@ -71,6 +77,7 @@ struct locus_plan {
 
     locus_geometry forward, backward;
     int64_t forward_chunks;  /* of the query tiles of a head */
+    int64_t unit_tasks;      /* ragged: forward tasks that are run one after another */
     int64_t backward_chunks; /* of the query tiles of a head */
 };
 
@@ -111,6 +118,12 @@ float *locus_table_entries(const locus_plan *plan, const locus_tensor *table, in
 static inline int64_t locus_position_row(const locus_plan *plan, int64_t position)
 {
     return plan->call.key_offset + position;
+}
+
+/* z among the distances of the whole of what is z = 0 in a shape of a ragged batch. */
+static inline int64_t locus_shape_start(const locus_plan *plan)
+{
+    return plan->whole != NULL && plan->span > 0 ? plan->whole->call.most - plan->call.most : 0;
 }
 
 /* z of the pair at distance delta. */

@@ -6,6 +6,7 @@
 #include "attention/geometry.h"
 #include "attention/lower.h"
 #include "attention/plan.h"
+#include "attention/ragged.h"
 #include "attention/unsupported.h"
 #include "core/adopt.h"
 #include "core/error.h"
@@ -25,7 +26,7 @@ locus_status locus_plan_new(locus_plan **out, const locus_config *config,
     LOCUS_TRY(locus_adopt_tensors(&shapes, &copy, "shapes", error));
     config = &own;
     LOCUS_TRY(locus_call_resolve(&call, LOCUS_ATTEND, config, shapes, error));
-    LOCUS_TRY(locus_refuse_unsupported(&call, shapes, error));
+    LOCUS_TRY(locus_refuse_unsupported(shapes, error));
     const locus_kernels *kernels = locus_kernels_pick(config->isa);
     if (kernels == NULL)
         return locus_fail(error, LOCUS_ERR_ISA, "isa: config or LOCUS_ISA names no kernel table");
@@ -38,12 +39,15 @@ locus_status locus_plan_new(locus_plan **out, const locus_config *config,
     plan->allocator = config->allocator;
     plan->threads = config->threads != 0 ? config->threads : locus_default_threads();
     locus_status status = locus_call_keep(&plan->call, plan->allocator, &plan->kept, error);
-    if (status == LOCUS_OK) status = locus_lower(plan, shapes, error);
+    const int ragged = call.sequences > 0;
+    if (status == LOCUS_OK)
+        status =
+            ragged ? locus_ragged_new(plan, config->path, error) : locus_lower(plan, shapes, error);
     if (status != LOCUS_OK) {
         locus_plan_free(plan);
         return status;
     }
-    locus_choose_geometry(plan, config->path);
+    if (!ragged) locus_choose_geometry(plan, config->path);
     *out = plan;
     return LOCUS_OK;
 }
@@ -51,6 +55,7 @@ locus_status locus_plan_new(locus_plan **out, const locus_config *config,
 void locus_plan_free(locus_plan *plan)
 {
     if (plan == NULL) return;
+    locus_ragged_free(plan);
     locus_lower_free(plan);
     locus_release(plan->allocator, plan->kept);
     locus_release(plan->allocator, plan);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention/bias_parameters.h"
+#include "attention/ragged.h"
 #include "core/parallel.h"
 
 /* ---- zero ---- */
@@ -25,11 +26,24 @@ static void zero_tensor(const locus_tensor *t)
             }
 }
 
+/* Of sequences without queries, which have no tasks. */
+static void zero_unseen_keys(const locus_ragged *ragged, const locus_tensors *grad)
+{
+    for (int64_t i = 0; i < ragged->count; i++) {
+        locus_tensors own;
+        if (ragged->sequences[i].rows.queries > 0 || ragged->sequences[i].rows.keys == 0) continue;
+        locus_ragged_tensors(&ragged->sequences[i], grad, &own);
+        if (locus_present(&own.k)) zero_tensor(&own.k);
+        if (locus_present(&own.v)) zero_tensor(&own.v);
+    }
+}
+
 void locus_reduce_zero(const locus_backward_call *call)
 {
     const locus_tensors *g = call->grad;
     const int tasks = locus_backward_tasks(call->plan) > 0 && call->plan->call.Tq > 0,
               own_keys = tasks && locus_heads_own_keys(call->plan, call->accumulate);
+    if (call->plan->ragged != NULL) zero_unseen_keys(call->plan->ragged, g);
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(g, i);
         if ((t == &g->q && tasks) || ((t == &g->k || t == &g->v) && own_keys)) continue;
@@ -49,17 +63,22 @@ void locus_reduce_zero_tables(const locus_plan *plan, const locus_tensors *grad)
 
 /* ---- slots ---- */
 
-/* Where rows of one kind of partial gradient go. */
+/* Where rows of one kind of partial gradient go: partial row r to data + r row_stride, or to the
+ * row that `rows` says. Rows that several shapes of a ragged batch add to have one number in all of
+ * them, by which they are dealt out to threads: number + r step, or rows[r]. */
 typedef struct target {
     float *data; /* of partial row `first` */
     int64_t row_stride;
     int64_t first, count;
+    int64_t number, step;
+    const int32_t *rows;
 } target;
 
-static target key_target(const locus_tensor *to, const backward_task *task, int64_t count)
+static target key_target(const locus_tensor *to, const backward_task *task, int64_t first_key,
+                         int64_t count)
 {
-    return (target){(float *)to->data + task->b * to->stride[0] + task->kv * to->stride[1],
-                    to->stride[2], 0, count};
+    return (
+        target){locus_f32(to, task->b, task->kv, first_key), to->stride[2], 0, count, 0, 1, NULL};
 }
 
 /* Partial rows are entries of the table. */
@@ -68,31 +87,62 @@ static target table_target(const locus_plan *plan, const locus_tensor *to,
 {
     int64_t stride;
     float *entries = locus_table_entries(plan, to, task->h, &stride);
-    return (target){entries, stride, 0, plan->row_count};
+    const int shape = plan->whole != NULL;
+    const int64_t last = plan->row_first + plan->row_count - 1;
+    return (target){entries,
+                    stride,
+                    0,
+                    plan->row_count,
+                    !shape                 ? 0
+                    : plan->table_descends ? last
+                                           : plan->row_first,
+                    shape && plan->table_descends ? -1 : 1,
+                    shape ? plan->entry_row : NULL};
 }
 
 static target head_target(const locus_tensor *to, const backward_task *task)
 {
-    return (target){(float *)to->data + task->h * to->stride[0], 0, 0, 1};
+    return (target){(float *)to->data + task->h * to->stride[0], 0, 0, 1, 0, 1, NULL};
 }
 
 /* Partial row r is row `first_position` + r of the tensor, if that has it. */
-static target position_target(const locus_tensor *to, const backward_task *task,
-                              int64_t first_position, int64_t count)
+static target position_target(const locus_plan *plan, const locus_tensor *to,
+                              const backward_task *task, int64_t first_position, int64_t count)
 {
     const int64_t from = first_position < 0 ? -first_position : 0;
     const int64_t known = to->shape[1] - first_position;
     const int64_t end = count < known ? count : known;
     return (target){(float *)to->data + task->h * to->stride[0] +
                         (first_position + from) * to->stride[1],
-                    to->stride[1], from, end > from ? end - from : 0};
+                    to->stride[1],
+                    from,
+                    end > from ? end - from : 0,
+                    plan->whole != NULL ? first_position : 0,
+                    1,
+                    NULL};
 }
 
-/* Add rows [low, high) of a partial buffer, as far as the target has them. */
+static void add_named_rows(const locus_kernels *kernels, locus_sums from, int64_t width,
+                           const target *to, int64_t low, int64_t high)
+{
+    for (int64_t r = 0; r < to->count; r++)
+        if (to->rows[r] >= low && to->rows[r] < high)
+            kernels->add(to->data + to->rows[r] * to->row_stride, from.data + r * from.row_stride,
+                         width);
+}
+
+/* Add the rows of a partial buffer whose numbers are low .. high - 1, as far as the target has
+ * them. */
 static void add_rows(const locus_kernels *kernels, locus_sums from, int64_t width, target to,
                      int64_t low, int64_t high)
 {
-    const int64_t begin = max_i64(low, to.first), end = min_i64(high, to.first + to.count);
+    if (to.rows != NULL) {
+        add_named_rows(kernels, from, width, &to, low, high);
+        return;
+    }
+    const int64_t least = to.step > 0 ? low - to.number : to.number - high + 1;
+    const int64_t begin = max_i64(least, to.first);
+    const int64_t end = min_i64(least + (high - low), to.first + to.count);
     for (int64_t r = begin; r < end; r++)
         kernels->add(to.data + (r - to.first) * to.row_stride, from.data + r * from.row_stride,
                      width);
@@ -104,20 +154,32 @@ static int has_one_table(const locus_plan *plan)
     return plan->call.scheme->key_table == plan->call.scheme->query_table;
 }
 
+/* In a ragged batch: that of its sequence, whose keys begin with *first_key; *index becomes the
+ * number of the task in it. */
+static const locus_plan *plan_of_task(const locus_plan *whole, int64_t *index, int64_t *first_key)
+{
+    if (whole->ragged == NULL) return whole;
+    const locus_ragged_sequence *s = locus_ragged_task(whole, *index);
+    *index -= s->first_task;
+    *first_key = s->rows.first_key;
+    return s->plan;
+}
+
 /* Rows [low, high) of one task's slot. */
 static void reduce_task(const locus_backward_call *call, int64_t number, int64_t low, int64_t high)
 {
-    const locus_plan *plan = call->plan;
+    const locus_plan *whole = call->plan;
+    int64_t index = call->first_task + number, first_key = 0;
+    const locus_plan *plan = plan_of_task(whole, &index, &first_key);
     const locus_call *c = &plan->call;
     const locus_kernels *k = plan->kernels;
     const locus_tensors *g = call->grad;
-    const backward_task task =
-        locus_backward_task_at(plan, call->first_task + number, call->accumulate);
+    const backward_task task = locus_backward_task_at(plan, index, call->accumulate);
     locus_slot s;
     const locus_wanted wanted = locus_task_wanted(call, &task);
     locus_slot_carve(plan, &wanted, call->slots + (size_t)number * call->slot_bytes, &s);
-    if (s.k.data) add_rows(k, s.k, c->D, key_target(&g->k, &task, c->Tk), low, high);
-    if (s.v.data) add_rows(k, s.v, c->Dv, key_target(&g->v, &task, c->Tk), low, high);
+    if (s.k.data) add_rows(k, s.k, c->D, key_target(&g->k, &task, first_key, c->Tk), low, high);
+    if (s.v.data) add_rows(k, s.v, c->Dv, key_target(&g->v, &task, first_key, c->Tk), low, high);
     if (s.key_table.data)
         add_rows(k, s.key_table, c->D, table_target(plan, locus_key_table(plan, g), &task), low,
                  high);
@@ -131,15 +193,18 @@ static void reduce_task(const locus_backward_call *call, int64_t number, int64_t
     if (s.w) add_rows(k, (locus_sums){s.w, c->D}, c->D, head_target(&g->w, &task), low, high);
     if (s.pos_q.data)
         add_rows(k, s.pos_q, c->D,
-                 position_target(&g->pos_q, &task, locus_position_row(plan, c->query_offset),
+                 position_target(plan, &g->pos_q, &task, locus_position_row(plan, c->query_offset),
                                  c->Tq),
                  low, high);
     if (s.pos_k.data)
         add_rows(k, s.pos_k, c->D,
-                 position_target(&g->pos_k, &task, locus_position_row(plan, 0), c->Tk), low, high);
-    if (s.bias)
-        for (int64_t z = low; z < high && z < plan->span; z++)
-            call->bias_total[task.h * plan->span + z] += s.bias[z];
+                 position_target(plan, &g->pos_k, &task, locus_position_row(plan, 0), c->Tk), low,
+                 high);
+    if (s.bias) {
+        const int64_t start = locus_shape_start(plan), end = min_i64(high, start + plan->span);
+        double *total = call->bias_total + task.h * whole->span;
+        for (int64_t z = max_i64(low, start); z < end; z++) total[z] += s.bias[z - start];
+    }
     if (s.pair_bias && low == 0)
         for (int64_t x = 0; x < locus_bias_numbers(plan); x++) call->exact[x] += s.pair_bias[x];
     if (s.cls && low == 0) {
@@ -159,14 +224,24 @@ static void reduce_rows(void *context, size_t index, uint32_t worker)
         reduce_task(call, task, low, low + REDUCE_ROWS);
 }
 
+static int64_t row_numbers(const locus_plan *plan)
+{
+    int64_t rows = max_i64(plan->span, plan->row_count);
+    if (plan->ragged == NULL) return max_i64(rows, max_i64(plan->call.Tk, plan->call.Tq));
+    rows = max_i64(rows, plan->call.R);
+    if (locus_present(&plan->shapes.pos_q)) rows = max_i64(rows, plan->shapes.pos_q.shape[1]);
+    for (int64_t i = 0; i < plan->ragged->shape_count; i++) {
+        const locus_call *shape = &plan->ragged->shapes[i]->call;
+        rows = max_i64(rows, max_i64(shape->Tk, shape->Tq));
+    }
+    return rows;
+}
+
 void locus_reduce_round(const locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
-    int64_t rows = plan->span;
-    if (plan->call.Tk > rows) rows = plan->call.Tk;
-    if (plan->call.Tq > rows) rows = plan->call.Tq;
-    if (plan->row_count > rows) rows = plan->row_count;
-    const size_t pieces = (size_t)ceil_div(rows, REDUCE_ROWS);
+    if (call->slot_bytes == 0) return;
+    const size_t pieces = (size_t)ceil_div(row_numbers(plan), REDUCE_ROWS);
     locus_parallel_for(plan->threads, pieces, reduce_rows, (void *)(uintptr_t)call);
 }
 

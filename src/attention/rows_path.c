@@ -112,7 +112,7 @@ typedef struct task {
     int64_t split, from, to;     /* key tiles                                    */
 } task;
 
-static int64_t task_count(const locus_plan *plan)
+int64_t locus_rows_path_tasks(const locus_plan *plan)
 {
     return plan->call.B * plan->call.Hk * groups_of(plan) * split_count(plan);
 }
@@ -134,7 +134,7 @@ static task task_at(const locus_plan *plan, int64_t index)
 
 static head_context head_at(const locus_forward_call *call, int64_t b, int64_t h)
 {
-    return locus_head_at(call->plan, &call->plan->forward, call->in, b, h);
+    return locus_head_at(call->plan, &call->plan->forward, call->in, call->sequence + b, h);
 }
 
 /* Key tile `t` of the task will come next, or the first one of the task that this thread is
@@ -142,11 +142,11 @@ static head_context head_at(const locus_forward_call *call, int64_t b, int64_t h
 static void fetch_next(const locus_forward_call *call, group *g, const task *now, int64_t index,
                        int64_t t)
 {
-    const int64_t after = index + (int64_t)call->plan->threads;
+    const int64_t after = index + call->task_step;
     const locus_queries *queries = &g->members[0].queries;
     if (t < min_i64(now->to, queries->tile_to)) {
         locus_in_place_fetch(g->heads, g->count, queries->position, t, &g->prefetch);
-    } else if (after < task_count(call->plan)) {
+    } else if (after < locus_rows_path_tasks(call->plan)) {
         const task next = task_at(call->plan, after);
         const head_context head = head_at(call, next.b, next.first);
         locus_in_place_fetch(&head, 1, queries->position, next.from, &g->prefetch);
@@ -169,7 +169,7 @@ static void attend_group(const locus_forward_call *call, group *g, const task *n
         const head_context *head = &g->heads[i];
         locus_online_end(&g->members[i]);
         if (split_count(call->plan) > 1)
-            keep_partial(&g->members[i], partial_at(call, head->b, head->h, now->split));
+            keep_partial(&g->members[i], partial_at(call, now->b, head->h, now->split));
         else
             locus_online_write(&g->members[i], call->results);
     }
@@ -178,7 +178,6 @@ static void attend_group(const locus_forward_call *call, group *g, const task *n
 static void begin_member(const locus_forward_call *call, const task *now, int64_t i, group *g)
 {
     const int64_t h = now->first + i;
-    const locus_plan *plan = call->plan;
     locus_scores *scores = &g->members[i].scores;
     g->heads[i] = head_at(call, now->b, h);
     if (call->tables != NULL) g->tables[i] = locus_tables_of_head(call->tables, h);
@@ -187,14 +186,13 @@ static void begin_member(const locus_forward_call *call, const task *now, int64_
     scores->keys = &g->keys;
     scores->tables = &g->tables[i];
     scores->prefetch = &g->prefetch;
-    scores->bias = call->bias != NULL ? locus_head_bias(plan, &plan->forward, call->bias, h) : NULL;
+    scores->bias = locus_head_bias(call->bias, h);
 }
 
-static void run_task(void *context, size_t index, uint32_t thread)
+void locus_rows_path_run(const locus_forward_call *call, int64_t index, uint32_t thread)
 {
-    const locus_forward_call *call = context;
     const locus_plan *plan = call->plan;
-    const task now = task_at(plan, (int64_t)index);
+    const task now = task_at(plan, index);
     locus_arena arena = locus_forward_scratch(call, thread);
     group g;
     carve(plan, &arena, &g);
@@ -204,18 +202,16 @@ static void run_task(void *context, size_t index, uint32_t thread)
     locus_prefetch_begin(&g.prefetch);
     if (call->tables == NULL) locus_pack_relative(&g.heads[0], &g.tables[0]);
     for (int64_t row = 0; row < plan->call.Tq; row += plan->forward.rows)
-        attend_group(call, &g, &now, (int64_t)index, row);
+        attend_group(call, &g, &now, index, row);
 }
 
 /* Join the splits of one (batch entry, head) in the first one's place. */
-static void join(void *context, size_t index, uint32_t thread)
+void locus_rows_path_join(const locus_forward_call *call, int64_t index)
 {
-    const locus_forward_call *call = context;
     const locus_plan *plan = call->plan;
-    const int64_t b = (int64_t)index / plan->call.H, h = (int64_t)index % plan->call.H;
+    const int64_t b = index / plan->call.H, h = index % plan->call.H;
     const int64_t Tq = plan->call.Tq, Dv = plan->call.Dv;
     const partial all = partial_at(call, b, h, 0);
-    (void)thread;
     for (int64_t s = 1; s < split_count(plan); s++) {
         const partial more = partial_at(call, b, h, s);
         for (int64_t i = 0; i < Tq; i++) {
@@ -233,12 +229,24 @@ static void join(void *context, size_t index, uint32_t thread)
     locus_write_rows(&head, call->results, 0, Tq, all.max, all.sum, all.out);
 }
 
+static void run_task(void *context, size_t index, uint32_t thread)
+{
+    locus_rows_path_run(context, (int64_t)index, thread);
+}
+
+static void join(void *context, size_t index, uint32_t thread)
+{
+    (void)thread;
+    locus_rows_path_join(context, (int64_t)index);
+}
+
 void locus_rows_path(const locus_forward_call *call)
 {
     const locus_plan *plan = call->plan;
     const int64_t splits = split_count(plan), heads = plan->call.B * plan->call.H;
     if (heads == 0) return;
-    locus_parallel_for(plan->threads, (size_t)task_count(plan), run_task, (void *)(uintptr_t)call);
+    locus_parallel_for(plan->threads, (size_t)locus_rows_path_tasks(plan), run_task,
+                       (void *)(uintptr_t)call);
     /* Joining little is done sooner than other threads are woken. */
     enum { LITTLE = 1 << 16 };
     const uint32_t threads = locus_rows_path_partial(plan) > LITTLE ? plan->threads : 1;

@@ -19,6 +19,12 @@
 size_t locus_rows_path_bytes(const locus_plan *plan);
 int64_t locus_rows_path_partial(const locus_plan *plan);
 
+/* Its tasks; then, where call->partial is not empty, the splits of each head are joined. */
+int64_t locus_rows_path_tasks(const locus_plan *plan);
+void locus_rows_path_run(const locus_forward_call *call, int64_t task, uint32_t thread);
+void locus_rows_path_join(const locus_forward_call *call, int64_t head);
+
+/* All of them. */
 void locus_rows_path(const locus_forward_call *call);
 
 #endif

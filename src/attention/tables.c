@@ -16,7 +16,9 @@ static void carve(const locus_plan *plan, locus_arena *arena, locus_tables *t)
     const locus_call *call = &plan->call;
     const locus_tensors *in = &plan->shapes;
     const locus_tensor *keys = locus_key_table(plan, in), *values = locus_value_table(plan, in);
-    const int packs = !plan->rows_path, positions = locus_present(&in->pos_k) && packs;
+    /* nor do the sequences of a ragged batch share more than biases */
+    const int packs = !plan->rows_path && plan->ragged == NULL,
+              positions = locus_present(&in->pos_k) && packs;
     const int64_t key_floats = locus_panel_floats(plan->row_count, call->D);
     t->key_stride = has_heads(keys) ? key_floats : 0;
     t->pos_k_stride = positions ? locus_panel_floats(call->Tk, call->D) : 0;
@@ -108,7 +110,8 @@ locus_status locus_tables_new(locus_tables **out, const locus_plan *plan, const 
     }
     filling f = {tables, plan->entry_row != NULL ? &gathered : in};
     locus_lower_biases(plan, &plan->forward, in, tables->bias);
-    locus_parallel_for(plan->threads, (size_t)plan->call.H, fill_head, &f);
+    if (plan->ragged == NULL)
+        locus_parallel_for(plan->threads, (size_t)plan->call.H, fill_head, &f);
     locus_release(plan->allocator, entries);
     *out = tables;
     return LOCUS_OK;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/tiles_path.h"
 
-#include "attention/lower.h"
 #include "attention/online.h"
 #include "attention/packed.h"
 
@@ -46,7 +45,8 @@ int64_t locus_tiles_path_tasks(const locus_plan *plan)
 static head_context task_head(const locus_forward_call *call, int64_t index)
 {
     const int64_t bh = index / call->plan->forward_chunks, H = call->plan->call.H;
-    head_context head = locus_head_at(call->plan, &call->plan->forward, call->in, bh / H, bh % H);
+    head_context head =
+        locus_head_at(call->plan, &call->plan->forward, call->in, call->sequence + bh / H, bh % H);
     head.scale_in_panels = 1;
     return head;
 }
@@ -86,7 +86,7 @@ static void fetch_head(const locus_forward_call *call, worker *w, const head_con
 static void fetch_next(const locus_forward_call *call, worker *w, int64_t tile, int64_t products)
 {
     const locus_plan *plan = call->plan;
-    const int64_t after = w->task + (int64_t)plan->threads;
+    const int64_t after = w->task + call->task_step;
     const int64_t next_task = after < locus_tiles_path_tasks(plan) ? after : w->task;
     const head_context next = task_head(call, next_task);
     const int last = tile + 1 == w->tile_to;
@@ -131,7 +131,7 @@ void locus_tiles_path_run(const locus_forward_call *call, int64_t task, uint32_t
     w.online.scores.keys = &w.keys;
     w.online.scores.tables = &w.tables;
     w.online.scores.prefetch = &w.prefetch;
-    w.online.scores.bias = locus_head_bias(plan, &plan->forward, call->bias, w.head.h);
+    w.online.scores.bias = locus_head_bias(call->bias, w.head.h);
     if (call->tables != NULL) {
         w.tables = locus_tables_of_head(call->tables, w.head.h);
     } else {

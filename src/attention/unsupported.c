@@ -6,24 +6,10 @@
 #include "core/error.h"
 #include "core/tensor.h"
 
-static locus_status refuse(const char *what, locus_error *error)
-{
-    return locus_fail(error, LOCUS_ERR_UNSUPPORTED, "%s: found, but only the oracle has it", what);
-}
-
 static int is_half(locus_dtype dtype) { return dtype == LOCUS_F16 || dtype == LOCUS_BF16; }
 
-locus_status locus_refuse_unsupported(const locus_call *call, const locus_tensors *shapes,
-                                      locus_error *error)
+locus_status locus_refuse_unsupported(const locus_tensors *shapes, locus_error *error)
 {
-    const struct {
-        int found;
-        const char *what;
-    } features[] = {
-        {call->sequences > 0, "tensor q_offsets"},
-    };
-    for (size_t i = 0; i < sizeof features / sizeof *features; i++)
-        if (features[i].found) return refuse(features[i].what, error);
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(shapes, i);
         if (locus_present(t) && is_half(t->dtype))

@@ -5,7 +5,6 @@
 #include "schemes/scheme.h"
 
 /* What the oracle can do and the kernels cannot yet: one line, LOCUS_ERR_UNSUPPORTED. */
-locus_status locus_refuse_unsupported(const locus_call *call, const locus_tensors *shapes,
-                                      locus_error *error);
+locus_status locus_refuse_unsupported(const locus_tensors *shapes, locus_error *error);
 
 #endif

@@ -113,6 +113,8 @@ static void test_ragged(void)
             c->in.q = c->in.k = c->in.v = locus_view_bhtd(c->q, 2, H, T, D))
     REFUSED("a mask", make_ragged, "tensor mask",
             c->in.mask = locus_view(c->q, LOCUS_U8, 4, (const int64_t[]){1, 1, T, T}))
+    REFUSED("a dense bias", make_ragged, "tensor bias_dense",
+            c->in.bias_dense = locus_view(c->q, LOCUS_F32, 4, (const int64_t[]){1, 1, T, T}))
 }
 
 static void test_numbers(void)

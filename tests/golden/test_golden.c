@@ -61,10 +61,7 @@ static size_t count_wants(const locus_file *file)
 /* Runs that the kernels refused with LOCUS_ERR_UNSUPPORTED: of these folders and of no others. */
 static size_t oracle_only;
 
-static int may_be_oracle_only(const char *name)
-{
-    return strncmp(name, "ragged/", 7) == 0 || strncmp(name, "half/", 5) == 0;
-}
+static int may_be_oracle_only(const char *name) { return strncmp(name, "half/", 5) == 0; }
 
 static void check_result(const locus_case *loaded, const locus_file *file, size_t index,
                          double tolerance)
