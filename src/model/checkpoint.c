@@ -100,6 +100,7 @@ static const struct {
 static int64_t extent_of(const model_description *d, char letter)
 {
     switch (letter) {
+    case '2': return 2;
     case 'V': return d->vocabulary;
     case 'W': return d->embedding_width;
     case 'E': return d->width;
@@ -120,8 +121,21 @@ static int64_t extent_of(const model_description *d, char letter)
 
 int model_slot_each_layer(model_slot slot) { return slots[slot].each_layer; }
 
+/* Stored [E, H, D] and read as [A, E]. */
+static int is_turned(const model_description *d, model_slot slot)
+{
+    return d->head_tensors &&
+           (slot == SLOT_Q || slot == SLOT_K || slot == SLOT_V || slot == SLOT_RELATIVE_K);
+}
+
 size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t shape[4])
 {
+    if (is_turned(d, slot) || (d->head_tensors && slot == SLOT_O)) {
+        shape[0] = (uint64_t)d->width;
+        shape[1] = (uint64_t)d->heads;
+        shape[2] = (uint64_t)d->head_dim;
+        return 3;
+    }
     const size_t rank = strlen(slots[slot].shape);
     for (size_t i = 0; i < rank; i++) shape[i] = (uint64_t)extent_of(d, slots[slot].shape[i]);
     return rank;
@@ -139,12 +153,16 @@ int model_slot_wanted(const model_description *d, model_slot slot)
 {
     switch (slot) {
     case SLOT_POSITION: return d->positions > 0;
-    case SLOT_TYPE: return d->types > 0;
+    case SLOT_TYPE: return d->types > 0 && !d->segments;
     case SLOT_EMBEDDING_NORM_GAIN: return d->embedding_norm;
     case SLOT_EMBEDDING_NORM_SHIFT: return d->embedding_norm && d->norm_centred;
     case SLOT_EMBEDDING_MAP: return d->always_mapped || d->embedding_width != d->width;
     case SLOT_EMBEDDING_MAP_BIAS: return 0; /* where the checkpoint has one */
     case SLOT_RELATIVE: return d->relative_rows > 0 && (d->to_position || d->from_position);
+    case SLOT_CONTENT_BIAS:
+    case SLOT_POSITION_BIAS: return d->distances;
+    case SLOT_SEGMENT_BIAS:
+    case SLOT_SEGMENT: return d->segments;
     case SLOT_RELATIVE_NORM_GAIN:
     case SLOT_RELATIVE_NORM_SHIFT: return d->relative_norm;
     case SLOT_BIAS: return d->bias_rows > 0 && !d->bias_each_layer;
@@ -170,14 +188,14 @@ int model_slot_wanted(const model_description *d, model_slot slot)
     case SLOT_FILL_OUT_BIAS: return d->head == LOCUS_MODEL_FILL;
     case SLOT_FINAL_NORM_GAIN: return d->final_norm;
     case SLOT_FINAL_NORM_SHIFT: return d->final_norm && d->norm_centred;
-    case SLOT_K_BIAS: return d->biases && !d->fused_heads;
+    case SLOT_K_BIAS: return d->biases && !d->attention_unbiased && !d->fused_heads;
     case SLOT_Q_BIAS:
     case SLOT_V_BIAS:
-    case SLOT_O_BIAS:
+    case SLOT_O_BIAS: return d->biases && !d->attention_unbiased;
     case SLOT_IN_BIAS:
     case SLOT_OUT_BIAS: return d->biases;
     case SLOT_DISTANCE: return d->relative_rows > 0 && !d->to_position && !d->from_position;
-    case SLOT_RELATIVE_K: return d->to_position && !d->relative_shared;
+    case SLOT_RELATIVE_K: return d->distances || (d->to_position && !d->relative_shared);
     case SLOT_RELATIVE_K_BIAS: return d->to_position && !d->relative_shared && !d->fused_heads;
     case SLOT_RELATIVE_Q:
     case SLOT_RELATIVE_Q_BIAS: return d->from_position && !d->relative_shared;
@@ -342,6 +360,20 @@ locus_status model_checkpoint_check(const model_checkpoint *c, model_slot slot, 
     return find_checked(c, slot, layer, &p, error);
 }
 
+/* matrix [rows, columns] becomes [columns, rows]. */
+static locus_status transpose(const model_checkpoint *c, float *matrix, int64_t rows,
+                              int64_t columns, locus_error *error)
+{
+    const size_t count = (size_t)(rows * columns);
+    float *copy = locus_allocate(c->allocator, count, sizeof(float));
+    if (copy == NULL) return no_memory(error);
+    memcpy(copy, matrix, count * sizeof(float));
+    for (int64_t r = 0; r < rows; r++)
+        for (int64_t i = 0; i < columns; i++) matrix[i * rows + r] = copy[r * columns + i];
+    locus_release(c->allocator, copy);
+    return LOCUS_OK;
+}
+
 locus_status model_checkpoint_read(model_checkpoint *c, model_slot slot, int64_t layer, float *to,
                                    locus_error *error)
 {
@@ -350,5 +382,7 @@ locus_status model_checkpoint_read(model_checkpoint *c, model_slot slot, int64_t
     const int64_t count = model_slot_elements(c->description, slot);
     LOCUS_TRY(read_values(c, &p, to, (uint64_t)count, error));
     c->parameters += count;
+    if (is_turned(c->description, slot))
+        return transpose(c, to, c->description->width, count / c->description->width, error);
     return LOCUS_OK;
 }

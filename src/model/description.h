@@ -45,6 +45,12 @@ typedef struct model_description {
     locus_options options;
     int scaled_products; /* 1: by 1 / sqrt(head_dim), whatever the scheme's own scale is */
 
+    int head_tensors; /* 1: maps of attention are stored [E, H, D], those of q, k, v transposed */
+    int attention_unbiased; /* 1: maps of attention have no biases, whatever the others have */
+    int distances; /* 1: the table is made of sinusoids of the distance (options.table), projected by
+                      RELATIVE_K; u and w are added to q */
+    int segments;  /* 1: a term for pairs of tokens of two types, and no type table */
+
     int64_t relative_rows;          /* of a table that q and k are dotted with; 0: none */
     int relative_norm;              /* DeBERTa: its table goes through a norm */
     int relative_shared;            /* projected by the weights of k and q themselves */

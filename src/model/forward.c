@@ -49,7 +49,8 @@ static locus_status check_batch(const run *r)
                                   r->batch->rows[i], N - 1);
     }
     if (r->batch->types == NULL) return LOCUS_OK;
-    return check_ids("type", r->batch->types, N, r->d->types > 0 ? r->d->types : 1, r->error);
+    const int64_t types = r->d->segments ? INT32_MAX : r->d->types > 0 ? r->d->types : 1;
+    return check_ids("type", r->batch->types, N, types, r->error);
 }
 
 /* ---- embeddings ---- */
@@ -114,7 +115,10 @@ static locus_status attend_sequence(const run *r, const model_layer *layer, int6
         .size = sizeof results,
         .out = locus_view_bthd(r->w.heads + first * A, 1, length, d->heads, d->head_dim),
         .lse = locus_view(r->w.lse, LOCUS_F32, 3, (const int64_t[]){1, d->heads, length})};
-    const locus_plan *plan = r->pass->plans[r->pass->plan_of[s]].plan;
+    const int pairs = model_has_segments(r->pass, r->batch, s);
+    if (d->distances) in.rel_k = model_distance_table(r->pass, r->w.distances);
+    if (pairs) in.bias_dense = model_segment_scores(r->pass, r->batch, layer, &r->w, s);
+    const locus_plan *plan = r->pass->plans[r->pass->plan_of[s] + (size_t)pairs].plan;
     return locus_forward(plan, &in, &results, r->w.attention, r->w.attention_bytes, r->error);
 }
 
@@ -124,6 +128,7 @@ static locus_status attention(const run *r, const model_layer *layer, float *to,
 {
     const int64_t N = r->pass->tokens;
     model_map_apply(r->m, r->w.linear, &layer->qkv, r->w.qkv, x, N, NULL);
+    model_distances_project(r->pass, layer, &r->w);
     for (int64_t s = 0; s < r->pass->ragged.sequences; s++)
         if (r->pass->offsets[s + 1] > r->pass->offsets[s]) LOCUS_TRY(attend_sequence(r, layer, s));
     model_map_apply(r->m, r->w.linear, &layer->o, to, r->w.heads, N,

@@ -26,7 +26,9 @@ typedef struct model_layer {
     model_map qkv; /* [3 A, E]: q, k, v one behind the other */
     model_map o, in, gate, out;
     model_norm attention_norm, forward_norm;
-    locus_tensors tables; /* of attention: rel_k, rel_q, bias */
+    locus_tensors tables;                /* of attention: rel_k, rel_q, bias */
+    model_map relative;                  /* [A, E]: of sinusoids of the distance; or none */
+    const float *segment_bias, *segment; /* [H, D], [2, H, D]; or NULL */
 } model_layer;
 
 struct locus_model {

@@ -64,6 +64,8 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
         w->pooled = carve(&c, p->ragged.sequences, d->width, sizeof(float));
     }
     if (d->head == LOCUS_MODEL_FILL) w->fill = carve(&c, N, d->embedding_width, sizeof(float));
+    if (d->distances) w->distances = carve(&c, p->distance_rows, A, sizeof(float));
+    if (d->segments) w->pairs = carve(&c, d->heads, p->longest * p->longest, sizeof(float));
     w->lse = carve(&c, d->heads, p->longest, sizeof(float));
     w->position = carve(&c, N, 1, sizeof(int32_t));
     for (size_t i = 0; i < p->plan_count; i++) {
@@ -95,27 +97,41 @@ static locus_tensors shapes_of(const locus_model *m, int64_t length)
     return t;
 }
 
-static locus_status add_plan(locus_model_pass *p, int64_t length, size_t *index, locus_error *error)
+/* A plan, put behind the others. */
+static locus_status new_plan(locus_model_pass *p, int64_t length, int pairs, locus_error *error)
 {
     const locus_model *m = p->model;
     const model_description *d = &m->description;
-    for (size_t i = 0; i < p->plan_count; i++)
-        if (p->plans[i].length == length) {
-            *index = i;
-            return LOCUS_OK;
-        }
     locus_config config;
     LOCUS_TRY(locus_config_init(&config, d->scheme));
     if (d->options_given) config.options = d->options;
+    if (d->distances) config.options.delta_min = model_first_distance(p);
     if (d->scaled_products) config.scale = 1.0 / sqrt((double)d->head_dim);
     config.threads = m->workers.threads;
     config.isa = m->workers.kernels->isa;
     config.allocator = m->allocator;
-    const locus_tensors shapes = shapes_of(m, length);
+    locus_tensors shapes = shapes_of(m, length);
+    if (d->distances) shapes.rel_k = model_distance_table(p, NULL);
+    if (pairs)
+        shapes.bias_dense =
+            locus_view(NULL, LOCUS_F32, 4, (const int64_t[]){1, d->heads, length, length});
     LOCUS_TRY(locus_plan_new(&p->plans[p->plan_count].plan, &config, &shapes, error));
     p->plans[p->plan_count].length = length;
-    *index = p->plan_count++;
+    p->plans[p->plan_count++].pairs = pairs;
     return LOCUS_OK;
+}
+
+/* The plan of a length; behind it that with pairs of two types, where the model knows them. */
+static locus_status add_plan(locus_model_pass *p, int64_t length, size_t *index, locus_error *error)
+{
+    for (size_t i = 0; i < p->plan_count; i++)
+        if (p->plans[i].length == length && !p->plans[i].pairs) {
+            *index = i;
+            return LOCUS_OK;
+        }
+    *index = p->plan_count;
+    LOCUS_TRY(new_plan(p, length, 0, error));
+    return p->model->description.segments ? new_plan(p, length, 1, error) : LOCUS_OK;
 }
 
 static locus_status check_lengths(locus_model_pass *p, const int64_t *offsets, locus_error *error)
@@ -148,12 +164,13 @@ static locus_status build(locus_model_pass *p, const int64_t *offsets, locus_err
     pass_work work;
     LOCUS_TRY(check_lengths(p, offsets, error));
     p->offsets = locus_allocate(p->model->allocator, count + 1, sizeof *p->offsets);
-    p->plans = locus_allocate(p->model->allocator, count + 1, sizeof *p->plans);
+    p->plans = locus_allocate(p->model->allocator, 2 * count + 1, sizeof *p->plans);
     p->plan_of = locus_allocate(p->model->allocator, count + 1, sizeof *p->plan_of);
     if (p->offsets == NULL || p->plans == NULL || p->plan_of == NULL)
         return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
     memcpy(p->offsets, offsets, (count + 1) * sizeof *offsets);
     p->ragged.offsets = p->offsets;
+    LOCUS_TRY(model_distances_new(p, error));
     for (size_t s = 0; s < count; s++)
         if (offsets[s + 1] > offsets[s])
             LOCUS_TRY(add_plan(p, offsets[s + 1] - offsets[s], &p->plan_of[s], error));
@@ -190,6 +207,7 @@ void locus_model_pass_free(locus_model_pass *p)
     locus_release(p->model->allocator, p->plans);
     locus_release(p->model->allocator, p->offsets);
     locus_release(p->model->allocator, p->plan_of);
+    locus_release(p->model->allocator, p->sinusoid);
     locus_release(p->model->allocator, p);
 }
 

@@ -9,6 +9,7 @@
 
 typedef struct pass_plan {
     int64_t length;
+    int pairs; /* 1: with scores of pairs of two types */
     locus_plan *plan;
 } pass_plan;
 
@@ -20,7 +21,9 @@ struct locus_model_pass {
     pass_plan *plans;
     size_t plan_count;
     size_t *plan_of; /* [sequences] */
-    size_t bytes;    /* of workspace */
+    float *sinusoid; /* [distance_rows, E] of the distances -(longest - 1) to longest - 1 */
+    int64_t distance_rows;
+    size_t bytes; /* of workspace */
 };
 
 /* The workspace. [N: tokens] */
@@ -36,6 +39,8 @@ typedef struct pass_work {
     float *gate;            /* [N, F]; or NULL                                    */
     float *firsts, *pooled; /* [sequences, E] of a head; or NULL */
     float *fill;            /* [N, W] of a head that fills masks; or NULL */
+    float *distances;       /* [distance_rows, A] projected sinusoids; or NULL    */
+    float *pairs;           /* [H, longest, longest] of pairs of two types; or NULL */
     float *lse;             /* [H, longest]                                       */
     int32_t *position;      /* [N]                                             */
     void *attention;
@@ -46,6 +51,31 @@ typedef struct pass_work {
 
 /* One function measures (base NULL) and lays out. 0: it does not fit in memory. */
 int model_pass_carve(const locus_model_pass *pass, void *base, pass_work *work);
+
+/* ---- distances.c ---- */
+
+/* How many distances the longest sequence has, without those that share a row; the first of them. */
+int64_t model_distance_rows(const locus_model_pass *pass);
+int64_t model_first_distance(const locus_model_pass *pass);
+
+/* Sinusoids of these distances. */
+locus_status model_distances_new(locus_model_pass *pass, locus_error *error);
+
+/* rel_k of a layer for the rows of the pass, from what was projected last; data may be NULL. */
+locus_tensor model_distance_table(const locus_model_pass *pass, float *data);
+
+/* Project them by a layer's map into w->distances. */
+void model_distances_project(const locus_model_pass *pass, const model_layer *layer,
+                             const pass_work *w);
+
+/* ---- segments.c ---- */
+
+/* 1 when sequence s has tokens of two types. */
+int model_has_segments(const locus_model_pass *pass, const locus_model_batch *batch, int64_t s);
+
+/* What a layer adds to the scores of sequence s, [1, H, T, T] in w->pairs, from its q. */
+locus_tensor model_segment_scores(const locus_model_pass *pass, const locus_model_batch *batch,
+                                  const model_layer *layer, const pass_work *w, int64_t s);
 
 /* ---- fill.c ---- */
 

@@ -209,6 +209,15 @@ static locus_status read_tables(loader *r, int64_t layer, const float *relative,
     if (bias != NULL)
         tables->bias = locus_view((float *)(uintptr_t)bias, LOCUS_F32, 2,
                                   (const int64_t[]){d->bias_rows, d->heads});
+    if (d->distances) {
+        const float *u, *w;
+        LOCUS_TRY(read_array(r, SLOT_CONTENT_BIAS, layer, &u));
+        LOCUS_TRY(read_array(r, SLOT_POSITION_BIAS, layer, &w));
+        tables->u = locus_view((float *)(uintptr_t)u, LOCUS_F32, 2,
+                               (const int64_t[]){d->heads, d->head_dim});
+        tables->w = tables->u;
+        tables->w.data = (float *)(uintptr_t)w;
+    }
     if (model_slot_wanted(d, SLOT_DISTANCE)) {
         const float *rows;
         LOCUS_TRY(read_array(r, SLOT_DISTANCE, layer, &rows));
@@ -237,6 +246,9 @@ static locus_status read_layer(loader *r, int64_t layer, const float *relative, 
     LOCUS_TRY(read_map(r, SLOT_IN, layer, d->feed_forward, d->width, &to->in));
     LOCUS_TRY(read_gate(r, layer, &to->gate));
     LOCUS_TRY(read_map(r, SLOT_OUT, layer, d->width, d->feed_forward, &to->out));
+    if (d->distances) LOCUS_TRY(read_map(r, SLOT_RELATIVE_K, layer, A, d->width, &to->relative));
+    LOCUS_TRY(read_array(r, SLOT_SEGMENT_BIAS, layer, &to->segment_bias));
+    LOCUS_TRY(read_array(r, SLOT_SEGMENT, layer, &to->segment));
     LOCUS_TRY(read_norm(r, SLOT_ATTENTION_NORM_GAIN, layer, &to->attention_norm));
     LOCUS_TRY(read_norm(r, SLOT_FORWARD_NORM_GAIN, layer, &to->forward_norm));
     return read_tables(r, layer, relative, bias, &to->tables);

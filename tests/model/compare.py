@@ -100,6 +100,14 @@ RANDOM.update(
     }
 )
 
+XLNET = dict(d_model=48, n_layer=3, n_head=4, d_inner=100, vocab_size=200)
+RANDOM.update(
+    {
+        "xlnet": ("XLNet", XLNET),
+        "xlnet-clamp": ("XLNet", dict(XLNET, clamp_len=7, ff_activation="relu", untie_r=True)),
+    }
+)
+
 HEADS = {}  # the families with heads, as they stand above
 for name, kind in (
     ("bert", "Bert"),
@@ -134,6 +142,7 @@ FILLS = {  # heads that fill masks; the third is what decides about their weight
         ("roformer", "RoFormer", {}),
     )
 }
+FILLS["xlnet"] = ("XLNetLMHeadModel", XLNET)
 
 # name: package, folder in its wheel
 TRAINED = {
@@ -144,8 +153,8 @@ TRAINED = {
 
 def make_random(folder, family, settings):
     torch.manual_seed(1)
-    base = re.sub("Encoder$|For(Sequence|Token)Classification$|ForMaskedLM$", "", family)
-    architecture = family if re.search("Classification$|ForMaskedLM$", family) else family + "Model"
+    base = re.sub("Encoder$|For(Sequence|Token)Classification$|ForMaskedLM$|LMHeadModel$", "", family)
+    architecture = family if re.search("Classification$|ForMaskedLM$|LMHeadModel$", family) else family + "Model"
     model = getattr(transformers, architecture)(getattr(transformers, base + "Config")(**settings))
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -245,6 +254,15 @@ def compare_fill(name, folder):
         with torch.no_grad():
             want = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0]
         got = mine.fill(ids[0])
+        if name == "xlnet":  # a term for tokens of two types
+            types = torch.tensor([[0] * (length // 2) + [1] * (length - length // 2)])
+            types[0, -1] = 2
+            with torch.no_grad():
+                typed = model(input_ids=ids, token_type_ids=types).logits[0]
+            worst = max(worst, float(numpy.abs(mine.fill(ids[0], types=types[0]) - typed.numpy()).max()))
+            if length > 2 and (typed - want).abs().max() < 1e-3:
+                print("FAILED", name + "-fill", "types change nothing")
+                return
         rows = [length - 1, 0] if length > 1 else [0]
         if not numpy.array_equal(mine.fill(ids[0], rows), got[rows]):
             print("FAILED", name + "-fill", "rows alone differ at length", length)

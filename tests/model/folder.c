@@ -68,6 +68,9 @@ const test_model test_models[] = {
     {"albert-fill", "albert",
      "{\"model_type\": \"albert\", " SIZES ", \"max_position_embeddings\": 40, "
      "\"embedding_size\": 16, \"architectures\": [\"AlbertForPreTraining\"]}"},
+    {"xlnet-fill", "xlnet",
+     "{\"model_type\": \"xlnet\", \"d_model\": 24, \"n_layer\": 2, \"n_head\": 3, \"d_inner\": 40, "
+     "\"vocab_size\": 50, \"clamp_len\": 9, \"architectures\": [\"XLNetLMHeadModel\"]}"},
     {"t5", "t5", "{\"model_type\": \"t5\", " T5 "}"},
     {"mt5", "mt5", "{\"model_type\": \"mt5\", " T5 ", \"feed_forward_proj\": \"gated-gelu\"}"},
     {"umt5", "umt5",

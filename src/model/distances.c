@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/parallel.h"
+#include "model/pass.h"
+#include "schemes/scheme.h"
+
+/* Tables by distance, as Transformer-XL, XLNet and the Conformer have them: row r is the sinusoid of
+ * distance first + r, projected by a map of each layer. The sinusoids depend on lengths alone, so a
+ * pass has them; the projected rows are made anew in every layer, in one buffer. */
+
+int64_t model_first_distance(const locus_model_pass *p)
+{
+    const int64_t clamp = p->model->description.options.clamp;
+    const int64_t most = p->longest > 0 ? p->longest - 1 : 0;
+    return -(clamp > 0 && clamp < most ? clamp : most);
+}
+
+int64_t model_distance_rows(const locus_model_pass *p) { return 1 - 2 * model_first_distance(p); }
+
+typedef struct job {
+    const locus_model_pass *pass;
+    double *rows; /* [workers, E] */
+} job;
+
+static void fill_row(void *context, size_t index, uint32_t worker)
+{
+    const job *j = context;
+    const model_description *d = &j->pass->model->description;
+    double *row = j->rows + (int64_t)worker * d->width;
+    float *to = j->pass->sinusoid + (int64_t)index * d->width;
+    locus_sinusoid(d->options.table, d->width, model_first_distance(j->pass) + (int64_t)index, row);
+    for (int64_t i = 0; i < d->width; i++) to[i] = (float)row[i];
+}
+
+locus_status model_distances_new(locus_model_pass *p, locus_error *error)
+{
+    const locus_model *m = p->model;
+    const size_t width = (size_t)m->description.width;
+    if (!m->description.distances) return LOCUS_OK;
+    p->distance_rows = model_distance_rows(p);
+    job j = {p, locus_allocate(m->allocator, m->workers.threads, width * sizeof(double))};
+    p->sinusoid = locus_allocate(m->allocator, (size_t)p->distance_rows, width * sizeof(float));
+    const int there = j.rows != NULL && p->sinusoid != NULL;
+    if (there) locus_parallel_for(m->workers.threads, (size_t)p->distance_rows, fill_row, &j);
+    locus_release(m->allocator, j.rows);
+    return there ? LOCUS_OK : locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
+}
+
+locus_tensor model_distance_table(const locus_model_pass *p, float *data)
+{
+    const model_description *d = &p->model->description;
+    return (locus_tensor){.data = data,
+                          .dtype = LOCUS_F32,
+                          .rank = 3,
+                          .shape = {d->heads, p->distance_rows, d->head_dim},
+                          .stride = {d->head_dim, d->heads * d->head_dim, 1}};
+}
+
+void model_distances_project(const locus_model_pass *p, const model_layer *layer,
+                             const pass_work *w)
+{
+    if (w->distances != NULL)
+        model_map_apply(p->model, w->linear, &layer->relative, w->distances, p->sinusoid,
+                        p->distance_rows, NULL);
+}
