@@ -220,27 +220,31 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
                                locus_error *error)
 {
     LOCUS_TRY(locus_check_inputs(plan, in, error));
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++)
+        if (locus_is_half(locus_tensor_at_const(&plan->shapes, i)))
+            return locus_fail(error, LOCUS_ERR_UNSUPPORTED,
+                              "tensor %s: found half precision, but backward takes F32 alone",
+                              locus_tensor_name(i));
     LOCUS_TRY(locus_check_results(plan, results, error));
     LOCUS_TRY(locus_check_gradients(plan, in, results, dresults, grad, error));
     return locus_check_memory("workspace", workspace, bytes, locus_backward_workspace(plan), error);
 }
 
-/* Entries in place of the rows of tables, if the map jumps: from here on, the call has no others. */
+/* From here on, the call has no other tables than those that are gathered. */
 static void begin_tables(locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
-    if (plan->entry_row == NULL) return;
+    if (!plan->gathers) return;
     locus_gather(plan, call->in, &call->gathered);
-    locus_gather_zero(plan, &call->gathered_grad);
+    locus_gather_zero(plan, call->grad, &call->gathered_grad);
     call->in = &call->gathered;
     call->grad = &call->gathered_grad;
 }
 
 static void finish_tables(const locus_backward_call *call, const locus_tensors *grad)
 {
-    if (call->plan->entry_row == NULL) return;
-    if (!call->accumulate) locus_reduce_zero_tables(call->plan, grad);
-    locus_scatter(call->plan, &call->gathered_grad, grad);
+    if (call->plan->gathers)
+        locus_scatter(call->plan, &call->gathered_grad, grad, call->accumulate);
 }
 
 /* Totals start from 0; relative tables that heads share are packed once. */

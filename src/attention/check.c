@@ -4,16 +4,30 @@
 #include "core/error.h"
 #include "core/tensor.h"
 
-static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted, const char *name,
-                               locus_error *error)
+enum { FLOAT = 1u << LOCUS_F32, HALVES = 1u << LOCUS_F16 | 1u << LOCUS_BF16 };
+
+static const char *types_text(uint32_t types)
+{
+    switch (types) {
+    case FLOAT: return "F32";
+    case FLOAT | HALVES: return "F32, F16 or BF16";
+    case 1u << LOCUS_F16: return "F16";
+    case 1u << LOCUS_BF16: return "BF16";
+    case 1u << LOCUS_U8: return "U8";
+    default: return "I64";
+    }
+}
+
+/* `types`: 1 << each type that it may have. */
+static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted, uint32_t types,
+                               const char *name, locus_error *error)
 {
     if (!locus_same_shape(t, wanted))
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s: found another shape than the plan was made for", name);
-    const locus_dtype dtype = wanted->dtype == LOCUS_F64 ? LOCUS_F32 : wanted->dtype;
-    if (t->dtype != dtype)
+    if (locus_dtype_name(t->dtype) == NULL || (types >> t->dtype & 1u) == 0)
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s: found another type, expected %s",
-                          name, locus_dtype_name(dtype));
+                          name, types_text(types));
     if (!locus_strides_fit(t))
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s: found strides that are negative or not 1 on the last axis",
@@ -23,13 +37,19 @@ static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted
     return LOCUS_OK;
 }
 
+/* A call has the types that its plan was made for; shapes of doubles stand for floats. */
+static uint32_t input_types(const locus_tensor *wanted)
+{
+    return 1u << (wanted->dtype == LOCUS_F64 ? LOCUS_F32 : wanted->dtype);
+}
+
 locus_status locus_check_inputs(const locus_plan *plan, const locus_tensors *in, locus_error *error)
 {
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *wanted = locus_tensor_at_const(&plan->shapes, i);
         const locus_tensor *t = locus_tensor_at_const(in, i);
         if (!locus_present(wanted) && !locus_present(t)) continue;
-        LOCUS_TRY(check_view(t, wanted, locus_tensor_name(i), error));
+        LOCUS_TRY(check_view(t, wanted, input_types(wanted), locus_tensor_name(i), error));
     }
     return LOCUS_OK;
 }
@@ -41,10 +61,12 @@ locus_status locus_check_results(const locus_plan *plan, const locus_results *re
     const locus_tensor out =
         locus_view(NULL, LOCUS_F32, 4, (const int64_t[]){c->B, c->H, c->Tq, c->Dv});
     const locus_tensor lse = locus_view(NULL, LOCUS_F32, 3, (const int64_t[]){c->B, c->H, c->Tq});
-    LOCUS_TRY(check_view(&results->out, &out, "out", error));
-    LOCUS_TRY(check_view(&results->lse, &lse, "lse", error));
-    return locus_present(&results->lse_low) ? check_view(&results->lse_low, &lse, "lse_low", error)
-                                            : LOCUS_OK;
+    const uint32_t lse_types = locus_present(&results->lse_low) ? FLOAT : FLOAT | HALVES;
+    LOCUS_TRY(check_view(&results->out, &out, FLOAT | HALVES, "out", error));
+    LOCUS_TRY(check_view(&results->lse, &lse, lse_types, "lse", error));
+    return locus_present(&results->lse_low)
+               ? check_view(&results->lse_low, &lse, FLOAT, "lse_low", error)
+               : LOCUS_OK;
 }
 
 static locus_status check_apart(const locus_tensor *a, const char *a_name, const locus_tensor *b,
@@ -70,6 +92,12 @@ locus_status locus_check_output_overlap(const locus_tensors *in, const locus_ten
     return LOCUS_OK;
 }
 
+/* Floats, and halves for what is of half precision. */
+static uint32_t gradient_types(const locus_tensor *wanted)
+{
+    return locus_is_half(wanted) ? FLOAT | HALVES : FLOAT;
+}
+
 locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *in,
                                    const locus_results *results, const locus_results *dresults,
                                    const locus_tensors *grad, locus_error *error)
@@ -78,8 +106,13 @@ locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *
     locus_tensor outputs[LOCUS_TENSOR_COUNT];
     const char *names[LOCUS_TENSOR_COUNT];
     size_t count = 0;
-    LOCUS_TRY(check_view(dout, &results->out, "dout", error));
-    if (locus_present(dlse)) LOCUS_TRY(check_view(dlse, &results->lse, "dlse", error));
+    if (results->lse.dtype != LOCUS_F32)
+        return locus_fail(error, LOCUS_ERR_TENSOR,
+                          "tensor lse: found %s, expected F32 (backward takes weights from it)",
+                          locus_dtype_name(results->lse.dtype));
+    LOCUS_TRY(check_view(dout, &results->out, FLOAT | HALVES, "dout", error));
+    if (locus_present(dlse))
+        LOCUS_TRY(check_view(dlse, &results->lse, FLOAT | HALVES, "dlse", error));
     if (locus_present(&dresults->lse_low))
         return locus_fail(error, LOCUS_ERR_TENSOR, "dresults.lse_low: lse_low has no gradient");
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
@@ -89,7 +122,7 @@ locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *
         if (!locus_has_gradient(plan->call.scheme, i))
             return locus_fail(error, LOCUS_ERR_TENSOR, "grad.%s: %s has no gradient",
                               locus_tensor_name(i), locus_tensor_name(i));
-        LOCUS_TRY(check_view(t, wanted, locus_tensor_name(i), error));
+        LOCUS_TRY(check_view(t, wanted, gradient_types(wanted), locus_tensor_name(i), error));
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), dout, "dout", error));
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), dlse, "dlse", error));
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), &results->out, "out", error));

@@ -7,7 +7,8 @@ locus_operand locus_entries(const head_context *head, const locus_tensor *table,
 {
     int64_t stride;
     const float *entries = locus_table_entries(head->plan, table, head->h, &stride);
-    locus_operand operand = {entries, entries, stride, stride, bad, 0, 0};
+    locus_operand operand = {
+        .raw = entries, .clean = entries, .raw_stride = stride, .clean_stride = stride, .bad = bad};
     operand.any_bad = memchr(bad, 1, (size_t)head->plan->row_count) != NULL;
     return operand;
 }

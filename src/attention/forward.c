@@ -80,7 +80,7 @@ static locus_status forward(const locus_plan *plan, const locus_tables *tables,
                                .task_step = (int64_t)plan->threads};
     locus_arena arena = {locus_align(workspace), 0};
     float *bias = carve(plan, &arena, &call);
-    if (plan->entry_row != NULL) {
+    if (plan->gathers) {
         locus_gather(plan, in, &call.gathered);
         call.in = in = &call.gathered;
     }

@@ -3,94 +3,197 @@
 
 #include <string.h>
 
-#include "core/tensor.h"
+#include "attention/operand.h"
+#include "core/parallel.h"
 
-/* The tables that the scheme lists, each once. */
-static int list_tables(const locus_plan *plan, size_t offsets[3])
+/* ---- what is gathered ---- */
+
+/* A relative table whose rows are not in the order of entries. */
+static int is_jumping_table(const locus_plan *plan, const locus_tensors *in, const locus_tensor *t)
 {
-    const locus_scheme *scheme = plan->call.scheme;
-    const size_t all[] = {scheme->key_table, scheme->query_table, scheme->value_table};
-    int count = 0;
-    for (int i = 0; i < 3; i++)
-        if (all[i] < sizeof(locus_tensors) && !(i == 1 && all[1] == all[0]))
-            offsets[count++] = all[i];
-    return plan->entry_row != NULL ? count : 0;
+    return plan->entry_row != NULL &&
+           (t == locus_key_table(plan, in) || t == locus_key_side_table(plan, in) ||
+            t == locus_value_table(plan, in));
 }
 
-static locus_tensor *field(locus_tensors *tensors, size_t offset)
+static int is_converted(const locus_tensors *in, const locus_tensor *t)
 {
-    return (locus_tensor *)(void *)((char *)tensors + offset);
+    return locus_is_half(t) && t != &in->q && t != &in->k && t != &in->v && t != &in->bias_dense;
+}
+
+static int is_gathered(const locus_plan *plan, const locus_tensors *in, const locus_tensor *t)
+{
+    return locus_present(t) && (is_jumping_table(plan, in, t) || is_converted(in, t));
+}
+
+int locus_gathers(const locus_plan *plan, const locus_tensors *shapes)
+{
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++)
+        if (is_gathered(plan, shapes, locus_tensor_at_const(shapes, i))) return 1;
+    return 0;
+}
+
+/* The shape of its floats: all of it, or the entries of each head. */
+static locus_tensor gathered_view(const locus_plan *plan, const locus_tensors *in,
+                                  const locus_tensor *t)
+{
+    locus_tensor view = locus_view(NULL, LOCUS_F32, t->rank, t->shape);
+    if (!is_jumping_table(plan, in, t)) return view;
+    view.shape[t->rank - 2] = plan->row_count;
+    return locus_view(NULL, LOCUS_F32, t->rank, view.shape);
+}
+
+void locus_gathered_shapes(const locus_plan *plan, locus_tensors *shapes)
+{
+    const locus_tensors from = *shapes;
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(&from, i);
+        if (is_gathered(plan, &from, t))
+            *locus_tensor_at(shapes, i) = gathered_view(plan, &from, t);
+    }
 }
 
 void locus_gather_carve(const locus_plan *plan, locus_arena *arena, const locus_tensors *from,
                         locus_tensors *gathered)
 {
-    size_t offsets[3];
-    const int count = list_tables(plan, offsets);
-    if (count > 0) *gathered = *from;
-    for (int i = 0; i < count; i++) {
-        const locus_tensor *table = locus_tensor_slot(from, offsets[i]);
-        if (table == NULL) continue;
-        const int64_t heads = table->rank == 3 ? table->shape[0] : 1;
-        const int64_t width = table->shape[table->rank - 1];
-        const int64_t shape[] = {heads, plan->row_count, width};
-        float *room = locus_take_floats(arena, heads * plan->row_count * width);
-        *field(gathered, offsets[i]) =
-            locus_view(room, LOCUS_F32, table->rank, table->rank == 3 ? shape : shape + 1);
+    if (!plan->gathers) return;
+    *gathered = *from;
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(from, i);
+        if (!is_gathered(plan, from, t)) continue;
+        locus_tensor view = gathered_view(plan, from, t);
+        view.data = locus_take_floats(arena, locus_tensor_elements(&view));
+        *locus_tensor_at(gathered, i) = view;
+        /* the gradients of entries meet in those of rows, which are rounded once */
+        if (is_jumping_table(plan, from, t) && locus_is_half(t))
+            locus_take_floats(arena, locus_tensor_elements(t));
     }
 }
 
-/* The row of `table` that an entry of head h stands for; `entry` itself in gathered tables. */
-static float *row_of(const locus_tensor *table, int64_t h, int64_t row)
+/* ---- rows ---- */
+
+static int64_t width_of(const locus_tensor *t) { return t->shape[t->rank - 1]; }
+
+static int64_t rows_of(const locus_tensor *t)
 {
-    return table->rank == 3 ? locus_f32(table, h, row, 0) : locus_f32(table, row, 0, 0);
+    return width_of(t) > 0 ? locus_tensor_elements(t) / width_of(t) : 0;
 }
 
-/* y[c] += x[c], or y[c] = x[c] */
-static void move(const locus_plan *plan, float *y, const float *x, int64_t width, int add)
+/* Row `number` of all, counted along the leading axes. */
+static locus_rows row_at(const locus_tensor *t, int64_t number)
 {
-    if (add)
-        plan->kernels->add(y, x, width);
-    else
-        memcpy(y, x, (size_t)width * sizeof *y);
+    const int64_t bytes = locus_is_half(t) ? 2 : 4;
+    int64_t at = 0;
+    for (uint32_t axis = t->rank - 1; axis-- > 0;) {
+        at += number % t->shape[axis] * t->stride[axis];
+        number /= t->shape[axis];
+    }
+    return (locus_rows){(char *)t->data + at * bytes, 0, t->dtype};
 }
 
-/* All entries of all tables, to them or from them. */
-static void walk(const locus_plan *plan, const locus_tensors *entries, const locus_tensors *rows,
-                 int to_rows)
+/* The row of the caller's table that row `number` of the entries of all heads stands for. */
+static int64_t table_row(const locus_plan *plan, const locus_tensor *table, int64_t number)
 {
-    size_t offsets[3];
-    const int count = list_tables(plan, offsets);
-    for (int i = 0; i < count; i++) {
-        const locus_tensor *entry = locus_tensor_slot(entries, offsets[i]);
-        const locus_tensor *row = locus_tensor_slot(rows, offsets[i]);
-        if (row == NULL || entry == NULL) continue;
-        const int64_t heads = row->rank == 3 ? row->shape[0] : 1;
-        for (int64_t h = 0; h < heads; h++)
-            for (int64_t a = 0; a < plan->row_count; a++) {
-                float *e = row_of(entry, h, a), *r = row_of(row, h, plan->entry_row[a]);
-                move(plan, to_rows ? r : e, to_rows ? e : r, row->shape[row->rank - 1], to_rows);
-            }
+    const int64_t head = number / plan->row_count, entry = number % plan->row_count;
+    return head * table->shape[table->rank - 2] + plan->entry_row[entry];
+}
+
+typedef struct copying {
+    const locus_plan *plan;
+    const locus_tensor *from, *to; /* to: side by side */
+    int jumps;
+} copying;
+
+static void copy_rows(void *context, size_t index, uint32_t worker)
+{
+    const copying *c = context;
+    const int64_t width = width_of(c->to), first = (int64_t)index * REDUCE_ROWS;
+    const int64_t end = min_i64(first + REDUCE_ROWS, rows_of(c->to));
+    (void)worker;
+    for (int64_t r = first; r < end; r++) {
+        const int64_t from = c->jumps ? table_row(c->plan, c->from, r) : r;
+        locus_load_rows(c->plan, (float *)c->to->data + r * width, row_at(c->from, from), 1, width);
     }
 }
 
 void locus_gather(const locus_plan *plan, const locus_tensors *in, const locus_tensors *gathered)
 {
-    walk(plan, gathered, in, 0);
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(in, i);
+        if (!is_gathered(plan, in, t)) continue;
+        copying c = {plan, t, locus_tensor_at_const(gathered, i), is_jumping_table(plan, in, t)};
+        /* a sequence of a ragged batch has one thread */
+        locus_parallel_for(plan->whole != NULL ? 1 : plan->threads,
+                           (size_t)ceil_div(rows_of(c.to), REDUCE_ROWS), copy_rows, &c);
+    }
 }
 
-void locus_scatter(const locus_plan *plan, const locus_tensors *gathered, const locus_tensors *grad)
+/* ---- gradients ---- */
+
+static void zero_floats(float *data, int64_t count)
 {
-    walk(plan, gathered, grad, 1);
+    if (count > 0) memset(data, 0, (size_t)count * sizeof *data);
 }
 
-void locus_gather_zero(const locus_plan *plan, const locus_tensors *gathered)
+void locus_gather_zero(const locus_plan *plan, const locus_tensors *grad,
+                       const locus_tensors *gathered)
 {
-    size_t offsets[3];
-    const int count = list_tables(plan, offsets);
-    for (int i = 0; i < count; i++) {
-        const locus_tensor *t = locus_tensor_slot(gathered, offsets[i]);
-        if (t != NULL && locus_tensor_elements(t) > 0)
-            memset(t->data, 0, (size_t)locus_tensor_elements(t) * sizeof(float));
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(gathered, i);
+        if (is_gathered(plan, grad, locus_tensor_at_const(grad, i)))
+            zero_floats(t->data, locus_tensor_elements(t));
+    }
+}
+
+/* to = (accumulate ? to : 0) + sums */
+static void add_row(const locus_plan *plan, locus_rows to, float *sums, int64_t width,
+                    int accumulate)
+{
+    float old[LOCUS_PANEL];
+    const int64_t bytes = to.type == LOCUS_F32 ? 4 : 2;
+    for (int64_t c = 0; c < width; c += LOCUS_PANEL) {
+        const int64_t count = min_i64(LOCUS_PANEL, width - c);
+        const locus_rows some = {(char *)to.data + c * bytes, 0, to.type};
+        if (accumulate) {
+            locus_load_rows(plan, old, some, 1, count);
+            plan->kernels->add(sums + c, old, count);
+        }
+        locus_store_rows(plan, some, sums + c, 1, count);
+    }
+}
+
+/* The sums of entries meet in the rows of the caller's floats, or in floats for those. */
+static void add_entries(const locus_plan *plan, const locus_tensor *entries, const locus_tensor *to,
+                        int accumulate)
+{
+    const int64_t width = width_of(to);
+    const float *from = entries->data;
+    locus_tensor rows = *to;
+    if (locus_is_half(to)) {
+        rows = locus_view((float *)entries->data + locus_tensor_elements(entries), LOCUS_F32,
+                          to->rank, to->shape);
+        zero_floats(rows.data, locus_tensor_elements(&rows));
+    }
+    for (int64_t r = 0; !accumulate && !locus_is_half(to) && r < rows_of(to); r++)
+        zero_floats(row_at(to, r).data, width);
+    for (int64_t r = 0; r < rows_of(entries); r++)
+        plan->kernels->add(row_at(&rows, table_row(plan, to, r)).data, from + r * width, width);
+    for (int64_t r = 0; locus_is_half(to) && r < rows_of(to); r++)
+        add_row(plan, row_at(to, r), row_at(&rows, r).data, width, accumulate);
+}
+
+void locus_scatter(const locus_plan *plan, const locus_tensors *gathered, const locus_tensors *grad,
+                   int accumulate)
+{
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *from = locus_tensor_at_const(gathered, i);
+        const locus_tensor *to = locus_tensor_at_const(grad, i);
+        if (!is_gathered(plan, grad, to)) continue;
+        if (is_jumping_table(plan, grad, to)) {
+            add_entries(plan, from, to, accumulate);
+            continue;
+        }
+        for (int64_t r = 0; r < rows_of(to); r++)
+            add_row(plan, row_at(to, r), row_at(from, r).data, width_of(to), accumulate);
     }
 }

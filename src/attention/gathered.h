@@ -2,23 +2,33 @@
 #ifndef LOCUS_ATTENTION_GATHERED_H
 #define LOCUS_ATTENTION_GATHERED_H
 
-/* Relative tables of a map that jumps between rows. The passes want entries that ascend with z in
- * steps of 0 or 1: so a call gathers the rows in the order in which the distances use them
- * (plan->entry_row), works on those, and adds the gradients of its entries to the rows. Nothing is
- * done where plan->entry_row is NULL: then entries are rows. */
+/* Tables and parameters as the passes want them, where the caller's are otherwise (plan->gathers).
+ * Entries of relative tables that ascend with z in steps of 0 or 1: where the map of a scheme jumps,
+ * a call gathers the rows in the order in which the distances use them (plan->entry_row). And floats:
+ * halves are converted once per call, for every head and batch entry reads them. The gradients of
+ * both are summed in floats, and then added to the caller's, rounded once. q, k, v and bias_dense
+ * are not among them: those are read and written in place, a tile at a time. */
 
 #include "attention/arena.h"
 #include "attention/plan.h"
 
-/* Room for the entries of all tables of `from` (the plan's shapes, or gradients): *gathered is
- * `from` with views of that room in place of tables; untouched where entries are rows. */
+/* 1 where a call with these shapes gathers anything. */
+int locus_gathers(const locus_plan *plan, const locus_tensors *shapes);
+
+/* What shapes become: those that a ragged batch gives to its sequences, whose maps are their own. */
+void locus_gathered_shapes(const locus_plan *plan, locus_tensors *shapes);
+
+/* Room for what `from` (the plan's shapes, a call's tensors, or gradients) has to have gathered:
+ * *gathered is `from` with views of that room in the places of those; untouched where plan->gathers
+ * is 0. */
 void locus_gather_carve(const locus_plan *plan, locus_arena *arena, const locus_tensors *from,
                         locus_tensors *gathered);
 
-/* Entries from rows; entries = 0; rows += entries, in their order. */
+/* Fill it; set it to 0; add it to gradients, which start from 0 unless they accumulate. */
 void locus_gather(const locus_plan *plan, const locus_tensors *in, const locus_tensors *gathered);
-void locus_gather_zero(const locus_plan *plan, const locus_tensors *gathered);
-void locus_scatter(const locus_plan *plan, const locus_tensors *gathered,
-                   const locus_tensors *grad);
+void locus_gather_zero(const locus_plan *plan, const locus_tensors *grad,
+                       const locus_tensors *gathered);
+void locus_scatter(const locus_plan *plan, const locus_tensors *gathered, const locus_tensors *grad,
+                   int accumulate);
 
 #endif

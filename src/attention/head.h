@@ -48,7 +48,20 @@ static inline float locus_head_sink(const head_context *head)
     return locus_present(sink) ? (float)locus_get(sink, head->h, 0, 0, 0) : -INFINITY;
 }
 
-/* Row m of the head in a tensor [B,H,Tq,..], and row n of its keys in one [B,Hk,Tk,..]. */
+/* Rows of any type from row m of the head in a tensor [B,H,Tq,..] on, and from row n of its keys
+ * in one [B,Hk,Tk,..]. */
+static inline locus_rows locus_query_rows(const head_context *head, const locus_tensor *t,
+                                          int64_t m)
+{
+    return locus_rows_at(t, head->b, head->h, m);
+}
+static inline locus_rows locus_stored_keys(const head_context *head, const locus_tensor *t,
+                                           int64_t n)
+{
+    return locus_rows_at(t, head->b, head->kv, n);
+}
+
+/* Row m and row n of those that are F32. */
 static inline float *locus_query_row(const head_context *head, const locus_tensor *t, int64_t m)
 {
     return locus_f32(t, head->b, head->h, m);

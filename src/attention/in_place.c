@@ -33,8 +33,7 @@ typedef struct dots {
     int64_t c_stride;
     const float *a;
     int64_t a_stride;
-    const float *right;
-    int64_t right_stride;
+    locus_rows right;
     int64_t rows, columns;
     const float *plus;
     int64_t plus_stride;
@@ -42,21 +41,25 @@ typedef struct dots {
 
 static void multiply(const locus_scores *s, const dots *d)
 {
-    s->head->plan->kernels->dots(d->c, d->c_stride, d->a, d->a_stride, d->right, d->right_stride,
-                                 LOCUS_F32, d->rows, s->head->plan->call.D, d->columns, d->plus,
-                                 d->plus_stride, locus_prefetch_due(s->prefetch, d->columns));
+    s->head->plan->kernels->dots(d->c, d->c_stride, d->a, d->a_stride, d->right.data,
+                                 d->right.stride, d->right.type, d->rows, s->head->plan->call.D,
+                                 d->columns, d->plus, d->plus_stride,
+                                 locus_prefetch_due(s->prefetch, d->columns));
 }
 
 /* Keys [first, first + count) turned. */
 static void turn_keys(const locus_scores *s, float *to, int64_t first, int64_t count)
 {
     const locus_plan *plan = s->head->plan;
-    const locus_tensor *k = &s->head->in->k;
     const int64_t D = plan->call.D;
-    plan->kernels->turn(to, D, locus_key_row(s->head, k, first), k->stride[2],
-                        locus_key_turns(plan, s->head->b, first), plan->call.pairs,
-                        plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, 1.0f, count, D,
-                        locus_prefetch_due(s->prefetch, count));
+    locus_rows keys = locus_stored_keys(s->head, &s->head->in->k, first);
+    if (keys.type != LOCUS_F32) {
+        locus_load_rows(plan, to, keys, count, D);
+        keys = (locus_rows){to, D, LOCUS_F32};
+    }
+    plan->kernels->turn(to, D, keys.data, keys.stride, locus_key_turns(plan, s->head->b, first),
+                        plan->call.pairs, plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED,
+                        1.0f, count, D, locus_prefetch_due(s->prefetch, count));
 }
 
 /* A few keys are turned and used at once, so that reading them goes on all the while. They stay
@@ -70,8 +73,7 @@ static void multiply_turned(locus_scores *s, const dots *all, int64_t key)
         dots some = *all;
         some.c += c;
         some.columns = min_i64(BURST, all->columns - c);
-        some.right = keys->copies + c * D;
-        some.right_stride = D;
+        some.right = (locus_rows){keys->copies + c * D, D, LOCUS_F32};
         if (some.plus != NULL) some.plus += c;
         if (!turned) turn_keys(s, keys->copies + c * D, key + c, some.columns);
         multiply(s, &some);
@@ -93,15 +95,13 @@ static void multiply_content(locus_scores *s, const locus_tile *tile, const locu
                              const float *content, const locus_product_tile *product)
 {
     const locus_plan *plan = s->head->plan;
-    const locus_tensor *k = &s->head->in->k;
     const int64_t D = plan->call.D, stride = s->head->geometry->stride;
     const int64_t key = tile->key + segment->column;
     const dots d = {.c = s->score + segment->first * stride + segment->column,
                     .c_stride = stride,
                     .a = content + segment->first * D,
                     .a_stride = D,
-                    .right = locus_key_row(s->head, k, key),
-                    .right_stride = k->stride[2],
+                    .right = locus_stored_keys(s->head, &s->head->in->k, key),
                     .rows = segment->rows,
                     .columns = segment->columns,
                     .plus = product->plus,
@@ -109,7 +109,7 @@ static void multiply_content(locus_scores *s, const locus_tile *tile, const locu
     if (plan->turn_key == NULL)
         multiply(s, &d);
     else if (turns_in_passing(plan, d.rows))
-        plan->kernels->turn_dots(d.c, d.a, d.right, d.right_stride, LOCUS_F32,
+        plan->kernels->turn_dots(d.c, d.a, d.right.data, d.right.stride, d.right.type,
                                  locus_key_turns(plan, s->head->b, key), plan->call.pairs,
                                  plan->call.options.pairing == LOCUS_PAIRING_INTERLEAVED, d.columns,
                                  d.plus, locus_prefetch_due(s->prefetch, d.columns));
@@ -133,8 +133,8 @@ static void multiply_entries(const locus_scores *s, const locus_band *band, locu
                             .c_stride = strip->row_stride,
                             .a = q->with_position + band->first * q->row_stride,
                             .a_stride = q->row_stride,
-                            .right = entries + strip->end * stride,
-                            .right_stride = stride,
+                            .right = {(float *)(uintptr_t)(entries + strip->end * stride), stride,
+                                      LOCUS_F32},
                             .rows = band->rows,
                             .columns = count});
         locus_strip_grow(strip, count);
@@ -146,17 +146,18 @@ static void add_key_side(const locus_scores *s, const locus_tile *tile)
 {
     const head_context *head = s->head;
     const locus_plan *plan = head->plan;
-    const locus_tensor *k = &head->in->k, *table = locus_key_side_table(plan, head->in);
+    const locus_tensor *table = locus_key_side_table(plan, head->in);
     if (table == NULL) return;
-    int64_t stride;
+    int64_t stride, key_stride;
+    const float *all_keys = locus_key_rows(head, s->keys, tile->key, tile->columns, &key_stride);
     const float *entries = locus_table_entries(plan, table, head->h, &stride);
     const int32_t *origin = plan->index + locus_z_of(plan, tile->delta_00);
     for (int64_t c = 0; c < tile->columns; c += BURST) {
         const int64_t count = min_i64(BURST, tile->columns - c);
-        const float *keys = locus_key_row(head, k, tile->key + c);
+        const float *keys = all_keys + c * key_stride;
         locus_prefetch_now(s->prefetch, BURST);
         for (int64_t i = 0; i < tile->rows; i++)
-            plan->kernels->pair_dots(s->score + i * head->geometry->stride + c, keys, k->stride[2],
+            plan->kernels->pair_dots(s->score + i * head->geometry->stride + c, keys, key_stride,
                                      entries, stride, origin + c - i, count, plan->call.D,
                                      (float)plan->call.scale);
     }
@@ -174,8 +175,7 @@ static void multiply_positions(const locus_scores *s, const locus_tile *tile, co
                         .c_stride = stride,
                         .a = s->queries->pos_q_rows,
                         .a_stride = D,
-                        .right = locus_f32(pos_k, head->h, first, 0),
-                        .right_stride = pos_k->stride[1],
+                        .right = locus_rows_at(pos_k, head->h, first, 0),
                         .rows = tile->rows,
                         .columns = known,
                         .plus = bias,
@@ -243,9 +243,27 @@ static int in_place_scores(locus_scores *s, const locus_tile *tile)
 
 /* ---- values ---- */
 
+/* Halves that are bad somewhere are copied twice, as they are and clean: `room` has place for both. */
+static locus_operand stored_values(const locus_scores *s, const locus_tile *tile, float *room)
+{
+    const locus_plan *plan = s->head->plan;
+    const int64_t Dv = plan->call.Dv, count = tile->columns;
+    const uint8_t *bad = s->keys->value_bad + tile->key;
+    locus_operand values = {.stored = locus_stored_keys(s->head, &s->head->in->v, tile->key),
+                            .bad = bad};
+    if (memchr(bad, 1, (size_t)count) != NULL) {
+        float *raw = room + s->head->geometry->keys * Dv;
+        locus_load_rows(plan, raw, values.stored, count, Dv);
+        values = locus_operand_of(raw, Dv, count, Dv, bad, room);
+    }
+    values.of_weights = 1;
+    return values;
+}
+
 static locus_operand in_place_values(const locus_scores *s, const locus_tile *tile, float *room)
 {
     locus_find_bad_values(s->head, s->keys, tile->key, tile->columns);
+    if (locus_is_half(&s->head->in->v)) return stored_values(s, tile, room);
     return locus_value_operand(s->head, s->keys, tile->key, tile->columns, room);
 }
 
@@ -254,12 +272,13 @@ static void in_place_add_values(const locus_scores *s, const locus_tile *tile,
 {
     const locus_kernels *kernels = s->head->plan->kernels;
     const int64_t Dv = s->head->plan->call.Dv;
+    const locus_rows clean = {(float *)(uintptr_t)values->clean, values->clean_stride, LOCUS_F32};
+    const locus_rows rows = values->clean != NULL ? clean : values->stored;
     if (rescale == NULL) memset(out, 0, (size_t)(tile->rows * Dv) * sizeof *out);
     for (int64_t i = 0; rescale != NULL && i < tile->rows; i++)
         if (rescale[i] != 1.0f) kernels->scale(out + i * Dv, out + i * Dv, rescale[i], Dv);
-    kernels->mix(out, Dv, s->score, s->head->geometry->stride, values->clean, values->clean_stride,
-                 LOCUS_F32, tile->rows, tile->columns, Dv,
-                 locus_prefetch_due(s->prefetch, tile->columns));
+    kernels->mix(out, Dv, s->score, s->head->geometry->stride, rows.data, rows.stride, rows.type,
+                 tile->rows, tile->columns, Dv, locus_prefetch_due(s->prefetch, tile->columns));
 }
 
 const locus_path locus_in_place = {in_place_scores, in_place_values, in_place_add_values};

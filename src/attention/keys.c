@@ -1,13 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/keys.h"
 
+static int copies_keys(const locus_plan *plan)
+{
+    return plan->turn_key != NULL || locus_is_half(&plan->shapes.k);
+}
+
 void locus_keys_carve_forward(const locus_plan *plan, locus_arena *arena, locus_keys *keys)
 {
     const int64_t Tk = plan->call.Tk, D = plan->call.D, Dv = plan->call.Dv;
     *keys = (locus_keys){
         .panels = locus_take_floats(arena, locus_panel_floats(Tk, D)),
         .value_bad = locus_take_flags(arena, 1, Tk),
-        .copies = locus_take_optional(arena, plan->turn_key != NULL, plan->forward.keys * D),
+        .copies = locus_take_optional(arena, copies_keys(plan), plan->forward.keys * D),
         .value_copies = locus_take_floats(arena, Tk * Dv),
     };
 }
@@ -17,7 +22,7 @@ void locus_keys_carve_rows_path(const locus_plan *plan, locus_arena *arena, locu
     const int64_t D = plan->call.D;
     *keys = (locus_keys){
         .value_bad = locus_take_flags(arena, 1, plan->call.Tk),
-        .copies = locus_take_optional(arena, plan->turn_key != NULL, plan->forward.keys * D),
+        .copies = locus_take_optional(arena, copies_keys(plan), plan->forward.keys * D),
     };
 }
 
@@ -39,6 +44,8 @@ void locus_keys_carve_backward(const locus_plan *plan, locus_arena *arena, locus
         .bad = locus_take_flags(arena, 1, Tk),
         .value_bad = locus_take_flags(arena, 1, Tk),
         .copies = locus_take_floats(arena, (copies_all ? Tk : plan->backward.keys) * D),
+        .value_tile = locus_take_optional(arena, locus_is_half(&plan->shapes.v),
+                                          plan->backward.keys * plan->call.Dv),
         .copies_all = copies_all,
         .copies_scattered = 1,
     };
@@ -60,13 +67,14 @@ static const float *copied_keys(const head_context *head, locus_keys *keys, int6
         keys->copied_count = 0;
     }
     float *rows = keys->copies + keys->copied_count * D;
-    const float *from = locus_key_row(head, k, first);
+    const locus_rows from = locus_stored_keys(head, k, first);
+    const int turns_stored = plan->turn_key != NULL && from.type == LOCUS_F32;
     keys->copied_count += count;
-    if (plan->turn_key == NULL)
-        locus_copy_rows(rows, from, k->stride[2], count, D);
-    else
-        locus_turn_rows(plan, (locus_sums){rows, D}, from, k->stride[2],
-                        locus_key_turns(plan, head->b, first), 1.0f, count);
+    if (!turns_stored) locus_load_rows(plan, rows, from, count, D);
+    if (plan->turn_key != NULL)
+        locus_turn_rows(plan, (locus_sums){rows, D}, turns_stored ? from.data : rows,
+                        turns_stored ? from.stride : D, locus_key_turns(plan, head->b, first), 1.0f,
+                        count);
     return rows;
 }
 
@@ -77,7 +85,7 @@ const float *locus_key_rows(const head_context *head, locus_keys *keys, int64_t 
     const int64_t D = head->plan->call.D;
     const int copies = keys->copies_scattered && locus_rows_share_sets(k->stride[2], D);
     *stride = D;
-    if (head->plan->turn_key != NULL || copies) return copied_keys(head, keys, first, count);
+    if (copies_keys(head->plan) || copies) return copied_keys(head, keys, first, count);
     *stride = k->stride[2];
     return locus_key_row(head, k, first);
 }
@@ -85,8 +93,9 @@ const float *locus_key_rows(const head_context *head, locus_keys *keys, int64_t 
 /* Forward, the weights are multiplied with the values again and again. */
 static int copies_values(const head_context *head, const locus_keys *keys)
 {
+    const locus_tensor *v = &head->in->v;
     return keys->value_copies != NULL &&
-           locus_rows_share_sets(head->in->v.stride[2], head->plan->call.Dv);
+           (locus_is_half(v) || locus_rows_share_sets(v->stride[2], head->plan->call.Dv));
 }
 
 const float *locus_value_rows(const head_context *head, const locus_keys *keys, int64_t first,
@@ -114,9 +123,23 @@ static void pack_keys(const head_context *head, locus_keys *keys, int64_t first,
 
 void locus_find_bad_values(const head_context *head, locus_keys *keys, int64_t first, int64_t count)
 {
-    const locus_tensor *v = &head->in->v;
-    locus_find_bad(head, head->plan->hides, keys->value_bad + first, locus_key_row(head, v, first),
-                   v->stride[2], count, head->plan->call.Dv);
+    locus_find_bad_stored(head, head->plan->hides, keys->value_bad + first,
+                          locus_stored_keys(head, &head->in->v, first), count, head->plan->call.Dv);
+}
+
+static void pack_values(const head_context *head, const locus_keys *keys, locus_rows values,
+                        int64_t first, int64_t count)
+{
+    const locus_plan *plan = head->plan;
+    const int64_t Dv = plan->call.Dv;
+    const float *rows = values.data;
+    if (values.type != LOCUS_F32) {
+        locus_load_rows(plan, keys->value_tile, values, count, Dv);
+        rows = keys->value_tile;
+        values.stride = Dv;
+    }
+    plan->kernels->pack(keys->value_panels + locus_panel_at(first, Dv), rows, values.stride, count,
+                        Dv, 1.0f);
 }
 
 /* A key tile at a time, which then is still in the cache for each of the steps. */
@@ -127,14 +150,12 @@ void locus_keys_pack(const head_context *head, locus_keys *keys, int64_t from, i
     locus_keys_begin(keys);
     for (int64_t first = from; first < to; first += head->geometry->keys) {
         const int64_t count = min_i64(head->geometry->keys, to - first);
-        const float *values = locus_key_row(head, v, first);
+        const locus_rows values = locus_stored_keys(head, v, first);
         if (copies_values(head, keys))
-            locus_copy_rows(keys->value_copies + first * Dv, values, v->stride[2], count, Dv);
+            locus_load_rows(head->plan, keys->value_copies + first * Dv, values, count, Dv);
         pack_keys(head, keys, first, count);
         locus_find_bad_values(head, keys, first, count);
-        if (keys->value_panels != NULL)
-            head->plan->kernels->pack(keys->value_panels + locus_panel_at(first, Dv), values,
-                                      v->stride[2], count, Dv, 1.0f);
+        if (keys->value_panels != NULL) pack_values(head, keys, values, first, count);
     }
 }
 

@@ -13,7 +13,8 @@ void locus_online_carve(const locus_plan *plan, locus_arena *arena, locus_online
     const int values = locus_value_table(plan, &plan->shapes) != NULL;
     locus_softmax_rows_carve(g, arena, &online->softmax);
     online->out = locus_take_floats(arena, (g->rows + LOCUS_LANES) * Dv);
-    online->clean = locus_take_floats(arena, g->keys * Dv);
+    online->clean =
+        locus_take_floats(arena, (locus_is_half(&plan->shapes.v) ? 2 : 1) * g->keys * Dv);
     online->fold_strips = locus_take_optional(arena, values, locus_strips_floats(plan, g));
 }
 
@@ -56,10 +57,11 @@ static void write_lse(const head_context *head, const locus_results *results, in
                       const float *lse, const float *max, const float *sum, int64_t count)
 {
     const locus_tensor *low = &results->lse_low;
-    float *to = locus_query_row(head, &results->lse, first);
-    for (int64_t i = 0; i < count; i++) to[i * results->lse.stride[2]] = lse[i];
+    const int64_t at = locus_offset(&results->lse, head->b, head->h, first, 0);
+    for (int64_t i = 0; i < count; i++)
+        locus_put(&results->lse, at + i * results->lse.stride[2], lse[i]);
     if (!locus_present(low)) return;
-    to = locus_query_row(head, low, first);
+    float *to = locus_query_row(head, low, first);
     for (int64_t i = 0; i < count; i++) to[i * low->stride[2]] = rest_of(lse[i], max[i], sum[i]);
 }
 
@@ -78,9 +80,12 @@ static void write_values(locus_online *online, const locus_tile *tile, const loc
 {
     const head_context *head = online->head;
     const locus_kernels *kernels = head->plan->kernels;
-    const locus_tensor *out = &online->results->out;
-    const locus_softmax_rows *s = &online->softmax;
+    const locus_rows stored = locus_query_rows(head, &online->results->out, tile->query);
     const int64_t Dv = head->plan->call.Dv, stride = head->geometry->stride;
+    const int in_place = stored.type == LOCUS_F32;
+    float *out = in_place ? stored.data : online->out;
+    const int64_t out_stride = in_place ? stored.stride : Dv;
+    const locus_softmax_rows *s = &online->softmax;
     locus_prefetch_rows ahead[2];
     locus_prefetch_take(online->scores.prefetch, ahead);
     kernels->softmax_end(s->lse, s->factor, s->max, s->sum, tile->rows);
@@ -91,14 +96,14 @@ static void write_values(locus_online *online, const locus_tile *tile, const loc
         rows = locus_rows_alike(tile, i, &from, &to);
         const locus_prefetch_rows some[2] = {share_of(&ahead[0], each[0]),
                                              share_of(&ahead[1], each[1])};
-        kernels->gemm_factor(locus_query_row(head, out, tile->query + i), out->stride[2],
+        kernels->gemm_factor(out + i * out_stride, out_stride,
                              online->scores.score + i * stride + from, stride,
                              values->clean + from * values->clean_stride, values->clean_stride,
                              rows, to - from, Dv, s->factor + i, some);
     }
     for (int64_t i = 0; i < tile->rows; i++)
-        if (s->sum[i] == 0.0f)
-            memset(locus_query_row(head, out, tile->query + i), 0, (size_t)Dv * sizeof(float));
+        if (s->sum[i] == 0.0f) memset(out + i * out_stride, 0, (size_t)Dv * sizeof *out);
+    if (!in_place) locus_store_rows(head->plan, stored, out, tile->rows, Dv);
     write_lse(head, online->results, tile->query, s->lse, s->max, s->sum, tile->rows);
     online->written = 1;
 }
@@ -161,23 +166,26 @@ void locus_online_end(locus_online *online)
 
 /* out / sum and lse = max + ln sum; a row that saw nothing has sum 0. */
 void locus_write_rows(const head_context *head, const locus_results *results, int64_t first,
-                      int64_t count, const float *max, const float *sum, const float *out)
+                      int64_t count, const float *max, const float *sum, float *out)
 {
     const locus_kernels *kernels = head->plan->kernels;
     const int64_t Dv = head->plan->call.Dv;
+    const locus_rows stored = locus_query_rows(head, &results->out, first);
+    const int in_place = stored.type == LOCUS_F32;
     for (int64_t at = 0; at < count; at += LOCUS_LANES) {
         const int64_t some = min_i64(LOCUS_LANES, count - at);
         float lse[LOCUS_LANES], factor[LOCUS_LANES];
         kernels->softmax_end(lse, factor, max + at, sum + at, some);
         write_lse(head, results, first + at, lse, max + at, sum + at, some);
         for (int64_t i = at; i < at + some; i++) {
-            float *to = locus_query_row(head, &results->out, first + i);
+            float *to = in_place ? (float *)stored.data + i * stored.stride : out + i * Dv;
             if (sum[i] == 0.0f)
                 memset(to, 0, (size_t)Dv * sizeof *to);
             else
                 kernels->scale(to, out + i * Dv, factor[i - at], Dv);
         }
     }
+    if (!in_place) locus_store_rows(head->plan, stored, out, count, Dv);
 }
 
 void locus_online_write(const locus_online *online, const locus_results *results)

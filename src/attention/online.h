@@ -42,8 +42,9 @@ void locus_online_end(locus_online *online);
 /* Write its rows of out and lse, unless a tile has. */
 void locus_online_write(const locus_online *online, const locus_results *results);
 
-/* Rows `first` .. of out and lse, from the maximum, the sum and the unnormalised out of each. */
+/* Rows `first` .. of out and lse, from the maximum, the sum and the unnormalised out of each, which
+ * is lost. */
 void locus_write_rows(const head_context *head, const locus_results *results, int64_t first,
-                      int64_t count, const float *max, const float *sum, const float *out);
+                      int64_t count, const float *max, const float *sum, float *out);
 
 #endif

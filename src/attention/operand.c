@@ -6,7 +6,11 @@
 locus_operand locus_operand_of(const float *rows, int64_t row_stride, int64_t count, int64_t width,
                                const uint8_t *bad, float *room)
 {
-    locus_operand operand = {rows, rows, row_stride, row_stride, bad, 0, 0};
+    locus_operand operand = {.raw = rows,
+                             .clean = rows,
+                             .raw_stride = row_stride,
+                             .clean_stride = row_stride,
+                             .bad = bad};
     for (int64_t r = 0; r < count; r++) operand.any_bad |= bad[r];
     if (!operand.any_bad) return operand;
     for (int64_t r = 0; r < count; r++) {
@@ -20,13 +24,20 @@ locus_operand locus_operand_of(const float *rows, int64_t row_stride, int64_t co
     return operand;
 }
 
+void locus_find_bad_stored(const head_context *head, int needed, uint8_t *bad, locus_rows rows,
+                           int64_t count, int64_t width)
+{
+    if (needed)
+        head->plan->kernels->bad_rows(bad, rows.data, rows.stride, rows.type, count, width);
+    else
+        memset(bad, 0, (size_t)count);
+}
+
 void locus_find_bad(const head_context *head, int needed, uint8_t *bad, const float *rows,
                     int64_t row_stride, int64_t count, int64_t width)
 {
-    if (needed)
-        head->plan->kernels->bad_rows(bad, rows, row_stride, LOCUS_F32, count, width);
-    else
-        memset(bad, 0, (size_t)count);
+    const locus_rows stored = {(float *)(uintptr_t)rows, row_stride, LOCUS_F32};
+    locus_find_bad_stored(head, needed, bad, stored, count, width);
 }
 
 void locus_turn_rows(const locus_plan *plan, locus_sums to, const float *rows, int64_t row_stride,
@@ -37,8 +48,26 @@ void locus_turn_rows(const locus_plan *plan, locus_sums to, const float *rows, i
                         interleaved, direction, count, plan->call.D, (locus_prefetch_rows){0});
 }
 
-void locus_copy_rows(float *to, const float *rows, int64_t row_stride, int64_t count, int64_t width)
+void locus_load_rows(const locus_plan *plan, float *to, locus_rows rows, int64_t count,
+                     int64_t width)
 {
+    const float *from = rows.data;
+    if (rows.type != LOCUS_F32) {
+        plan->kernels->widen(to, width, rows.data, rows.stride, rows.type, count, width);
+        return;
+    }
     for (int64_t r = 0; r < count; r++)
-        memcpy(to + r * width, rows + r * row_stride, (size_t)width * sizeof *to);
+        memcpy(to + r * width, from + r * rows.stride, (size_t)width * sizeof *to);
+}
+
+void locus_store_rows(const locus_plan *plan, locus_rows to, const float *rows, int64_t count,
+                      int64_t width)
+{
+    float *data = to.data;
+    if (to.type != LOCUS_F32) {
+        plan->kernels->narrow(to.data, to.stride, to.type, rows, width, count, width);
+        return;
+    }
+    for (int64_t r = 0; r < count; r++)
+        memcpy(data + r * to.stride, rows + r * width, (size_t)width * sizeof *data);
 }

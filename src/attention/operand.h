@@ -13,7 +13,8 @@
 
 /* Rows that a sum reads. bad[r] is 1 where row r holds a NaN or an infinity. */
 typedef struct locus_operand {
-    const float *raw, *clean;
+    const float *raw, *clean; /* NULL: none is bad, and they are read where they are stored */
+    locus_rows stored;
     int64_t raw_stride, clean_stride; /* from one row to the next */
     const uint8_t *bad;
     int any_bad;
@@ -27,6 +28,8 @@ locus_operand locus_operand_of(const float *rows, int64_t row_stride, int64_t co
 /* Find the bad rows, or, where no sum can multiply them by 0, call none bad. */
 void locus_find_bad(const head_context *head, int needed, uint8_t *bad, const float *rows,
                     int64_t row_stride, int64_t count, int64_t width);
+void locus_find_bad_stored(const head_context *head, int needed, uint8_t *bad, locus_rows rows,
+                           int64_t count, int64_t width);
 
 /* Sums that several rows of a tile are added to. */
 typedef struct locus_sums {
@@ -46,8 +49,10 @@ static inline int locus_rows_share_sets(int64_t row_stride, int64_t width)
     return row_stride > 2 * width;
 }
 
-/* Copy rows side by side. */
-void locus_copy_rows(float *to, const float *rows, int64_t row_stride, int64_t count,
+/* Copy rows of any type side by side, as floats; and floats, side by side, to rows of any type. */
+void locus_load_rows(const locus_plan *plan, float *to, locus_rows rows, int64_t count,
                      int64_t width);
+void locus_store_rows(const locus_plan *plan, locus_rows to, const float *rows, int64_t count,
+                      int64_t width);
 
 #endif

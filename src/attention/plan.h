@@ -44,6 +44,7 @@ struct locus_plan {
     int32_t *index_memory;
     int64_t row_first, row_count;
     int32_t *entry_row; /* [row_count] row of each entry, where the map jumps; NULL: see above */
+    int gathers; /* tables and parameters are gathered or converted by each call: gathered.h */
     int table_descends;
     int table_steps; /* index ascends in steps of 0 or 1: what lookup and fold need */
     /* z of the longest run of consecutive entries, if it is long; see entry_run.h. It ends where

@@ -3,11 +3,11 @@
 
 #include <locus/runtime.h>
 
+#include "attention/gathered.h"
 #include "attention/geometry.h"
 #include "attention/lower.h"
 #include "attention/plan.h"
 #include "attention/ragged.h"
-#include "attention/unsupported.h"
 #include "core/adopt.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -26,7 +26,6 @@ locus_status locus_plan_new(locus_plan **out, const locus_config *config,
     LOCUS_TRY(locus_adopt_tensors(&shapes, &copy, "shapes", error));
     config = &own;
     LOCUS_TRY(locus_call_resolve(&call, LOCUS_ATTEND, config, shapes, error));
-    LOCUS_TRY(locus_refuse_unsupported(shapes, error));
     const locus_kernels *kernels = locus_kernels_pick(config->isa);
     if (kernels == NULL)
         return locus_fail(error, LOCUS_ERR_ISA, "isa: config or LOCUS_ISA names no kernel table");
@@ -47,7 +46,10 @@ locus_status locus_plan_new(locus_plan **out, const locus_config *config,
         locus_plan_free(plan);
         return status;
     }
-    if (!ragged) locus_choose_geometry(plan, config->path);
+    if (!ragged) {
+        plan->gathers = locus_gathers(plan, shapes);
+        locus_choose_geometry(plan, config->path);
+    }
     *out = plan;
     return LOCUS_OK;
 }

@@ -22,10 +22,12 @@ void locus_prefetch_add(locus_prefetch *prefetch, const locus_tensor *t, int64_t
                         int64_t from, int64_t to)
 {
     if (!locus_present(t) || from >= to) return;
-    const uint32_t rows = t->rank - 2;
-    const float *first = rows == 2 ? locus_f32(t, b, h, from) : locus_f32(t, h, from, 0);
-    locus_prefetch_push(prefetch, (locus_prefetch_rows){first, t->stride[rows], t->shape[rows + 1],
-                                                        to - from});
+    const locus_rows rows =
+        t->rank == 4 ? locus_rows_at(t, b, h, from) : locus_rows_at(t, h, from, 0);
+    const int64_t width = t->shape[t->rank - 1], in_float = locus_is_half(t) ? 2 : 1;
+    if (rows.stride % in_float != 0) return; /* strides of floats are all that kernels know */
+    locus_prefetch_push(prefetch, (locus_prefetch_rows){rows.data, rows.stride / in_float,
+                                                        ceil_div(width, in_float), to - from});
 }
 
 void locus_prefetch_table(locus_prefetch *prefetch, const locus_plan *plan,

@@ -44,11 +44,14 @@ static const float *head_row(const locus_tensor *t, int64_t h)
 static void load_rows(const head_context *head, const locus_queries *queries,
                       const locus_tensor *more, float *to)
 {
-    const locus_tensor *q = &head->in->q;
     const int64_t D = head->plan->call.D;
-    head->plan->kernels->scale_rows(to, D, locus_query_row(head, q, queries->first), q->stride[2],
-                                    head_row(more, head->h), locus_row_scale(head), queries->count,
-                                    D, 0);
+    locus_rows q = locus_query_rows(head, &head->in->q, queries->first);
+    if (q.type != LOCUS_F32) {
+        locus_load_rows(head->plan, to, q, queries->count, D);
+        q = (locus_rows){to, D, LOCUS_F32};
+    }
+    head->plan->kernels->scale_rows(to, D, q.data, q.stride, head_row(more, head->h),
+                                    locus_row_scale(head), queries->count, D, 0);
 }
 
 /* content = turned (scale (q + u)) */
@@ -59,8 +62,8 @@ static void load_content(const head_context *head, locus_queries *queries)
     const int64_t D = plan->call.D;
     float *content = queries->content_rows;
     /* rows that are not scaled before are turned on their way */
-    const int in_place =
-        plan->turn_query != NULL && head->scale_in_panels && !locus_present(&head->in->u);
+    const int in_place = plan->turn_query != NULL && head->scale_in_panels &&
+                         !locus_present(&head->in->u) && !locus_is_half(q);
     if (!in_place) load_rows(head, queries, &head->in->u, content);
     if (plan->turn_query == NULL) return;
     locus_turn_rows(plan, (locus_sums){content, D},
@@ -92,7 +95,7 @@ static int reads_in_place(const head_context *head)
 {
     const locus_plan *plan = head->plan;
     return head->scale_in_panels && plan->turn_query == NULL && !locus_present(&head->in->u) &&
-           (plan->same_query_rows || plan->index == NULL) &&
+           !locus_is_half(&head->in->q) && (plan->same_query_rows || plan->index == NULL) &&
            !locus_rows_share_sets(head->in->q.stride[2], plan->call.D);
 }
 

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "attention/gathered.h"
 #include "attention/geometry.h"
 #include "attention/lower.h"
 #include "attention/rows_path.h"
@@ -57,7 +58,9 @@ static locus_status new_shape(const locus_plan *whole, const locus_sequence *s, 
     cut_axis(&plan->shapes.k, 2, s->keys);
     cut_axis(&plan->shapes.v, 2, s->keys);
     cut_axis(&plan->shapes.key_mask, 1, s->keys);
+    locus_gathered_shapes(whole, &plan->shapes);
     LOCUS_TRY(locus_lower(plan, &plan->shapes, error));
+    plan->gathers = locus_gathers(plan, &plan->shapes);
     locus_choose_geometry(plan, path);
     return LOCUS_OK;
 }
@@ -179,6 +182,7 @@ locus_status locus_ragged_new(locus_plan *plan, const char *path, locus_error *e
     }
     qsort(ragged->sequences, (size_t)count, sizeof *ragged->sequences, compare_work);
     LOCUS_TRY(locus_lower(plan, &plan->shapes, error));
+    plan->gathers = locus_gathers(plan, &plan->shapes);
     LOCUS_TRY(new_shapes(plan, path, error));
     cut_work(plan);
     number_work(ragged);

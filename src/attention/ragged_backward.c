@@ -84,7 +84,7 @@ static void begin_tables(const locus_ragged_sequence *s, char *scratch, locus_ba
     locus_arena arena = {scratch, 0};
     kept_tables *kept = carve(plan, &arena, call->in, &call->gathered, &call->relative);
     const int fresh = kept->plan != plan;
-    if (plan->entry_row != NULL) {
+    if (plan->gathers) {
         if (fresh) locus_gather(plan, call->in, &call->gathered);
         call->in = &call->gathered;
     }

@@ -54,7 +54,7 @@ static void run_unit(void *context, size_t index, uint32_t thread)
     own_call own;
     begin_call(whole, s, &own);
     locus_gather_carve(s->plan, &arena, &own.in, &own.call.gathered);
-    if (s->plan->entry_row != NULL) {
+    if (s->plan->gathers) {
         locus_gather(s->plan, &own.in, &own.call.gathered);
         own.call.in = &own.call.gathered;
     }

@@ -52,15 +52,6 @@ void locus_reduce_zero(const locus_backward_call *call)
     }
 }
 
-void locus_reduce_zero_tables(const locus_plan *plan, const locus_tensors *grad)
-{
-    const locus_tensor *const tables[] = {locus_key_table(plan, grad),
-                                          locus_key_side_table(plan, grad),
-                                          locus_value_table(plan, grad)};
-    for (size_t i = 0; i < 3; i++)
-        if (tables[i] != NULL && locus_tensor_elements(tables[i]) > 0) zero_tensor(tables[i]);
-}
-
 /* ---- slots ---- */
 
 /* Where rows of one kind of partial gradient go: partial row r to data + r row_stride, or to the

@@ -9,9 +9,6 @@
 /* Zero the gradients that are sums over tasks. */
 void locus_reduce_zero(const locus_backward_call *call);
 
-/* Zero the relative tables among `grad`. */
-void locus_reduce_zero_tables(const locus_plan *plan, const locus_tensors *grad);
-
 /* Add the slots of the running round. */
 void locus_reduce_round(const locus_backward_call *call);
 

@@ -76,13 +76,13 @@ static locus_tables *allocate(const locus_plan *plan)
     return tables;
 }
 
-/* Entries in place of the rows of tables, where the map jumps; 0: no memory. */
+/* Tables as the passes want them; 0: no memory. */
 static int gather(const locus_plan *plan, const locus_tensors *in, locus_tensors *gathered,
                   void **memory)
 {
     locus_arena arena = {NULL, 0};
     locus_gather_carve(plan, &arena, in, gathered);
-    if (plan->entry_row == NULL) return 1;
+    if (!plan->gathers) return 1;
     *memory = locus_allocate(plan->allocator, arena.used, 1);
     if (*memory == NULL) return 0;
     arena = (locus_arena){*memory, 0};
@@ -108,8 +108,8 @@ locus_status locus_tables_new(locus_tables **out, const locus_plan *plan, const 
         locus_release(plan->allocator, entries);
         return locus_fail(error, LOCUS_ERR_MEMORY, "tables: out of memory");
     }
-    filling f = {tables, plan->entry_row != NULL ? &gathered : in};
-    locus_lower_biases(plan, &plan->forward, in, tables->bias);
+    filling f = {tables, plan->gathers ? &gathered : in};
+    locus_lower_biases(plan, &plan->forward, f.in, tables->bias);
     if (plan->ragged == NULL)
         locus_parallel_for(plan->threads, (size_t)plan->call.H, fill_head, &f);
     locus_release(plan->allocator, entries);

@@ -102,12 +102,19 @@ static const void *dense_row(const locus_tensor *t, size_t bytes, int64_t b, int
 static void add_dense(const head_context *head, const locus_tile *tile, float *scores)
 {
     const locus_tensor *dense = &head->in->bias_dense;
+    const size_t bytes = locus_is_half(dense) ? 2 : 4;
+    float some[MAX_TILE_KEYS];
     for (int64_t i = 0; i < tile->rows; i++) {
         const int64_t from = tile->from[i], count = tile->to[i] - from;
-        const float *row =
-            dense_row(dense, sizeof *row, head->b, head->h, tile->query + i, tile->key);
-        float *score = scores + i * head->geometry->stride;
-        head->plan->kernels->add_bias(score + from, row + from, count);
+        const void *row = dense_row(dense, bytes, head->b, head->h, tile->query + i, tile->key);
+        float *score = scores + i * head->geometry->stride + from;
+        if (bytes == sizeof *score) {
+            head->plan->kernels->add_bias(score, (const float *)row + from, count);
+        } else if (count > 0) {
+            head->plan->kernels->widen(some, 0, (const uint16_t *)row + from, 0, dense->dtype, 1,
+                                       count);
+            head->plan->kernels->add_bias(score, some, count);
+        }
     }
 }
 
@@ -142,9 +149,10 @@ static int is_seen(const head_context *head, const locus_tile *tile, int64_t i, 
     if (locus_present(&in->mask) &&
         *(const uint8_t *)dense_row(&in->mask, 1, head->b, head->h, q, k) == 0)
         return 0;
-    return !locus_present(&in->bias_dense) ||
-           *(const float *)dense_row(&in->bias_dense, sizeof(float), head->b, head->h, q, k) !=
-               -INFINITY;
+    const locus_tensor *dense = &in->bias_dense;
+    return !locus_present(dense) ||
+           locus_get(dense, dense->shape[0] == 1 ? 0 : head->b, dense->shape[1] == 1 ? 0 : head->h,
+                     q, k) != (double)-INFINITY;
 }
 
 int locus_tile_is_plain(const head_context *head, const locus_tile *tile)

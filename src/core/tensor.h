@@ -37,6 +37,37 @@ static inline int64_t locus_whole(const locus_tensor *t, int64_t i)
     return ((const int64_t *)t->data)[i];
 }
 
+/* Set element `at` of an F32, F16 or BF16 tensor, rounded once. */
+static inline void locus_put(const locus_tensor *t, int64_t at, float value)
+{
+    if (t->dtype == LOCUS_F16)
+        ((uint16_t *)t->data)[at] = locus_float_to_f16(value);
+    else if (t->dtype == LOCUS_BF16)
+        ((uint16_t *)t->data)[at] = locus_float_to_bf16(value);
+    else
+        ((float *)t->data)[at] = value;
+}
+
+static inline int locus_is_half(const locus_tensor *t)
+{
+    return t->dtype == LOCUS_F16 || t->dtype == LOCUS_BF16;
+}
+
+/* Rows of an F32, F16 or BF16 tensor, strides in numbers. */
+typedef struct locus_rows {
+    void *data;
+    int64_t stride;
+    locus_dtype type;
+} locus_rows;
+
+/* From [i][j][k][0] on, along the last axis but one. */
+static inline locus_rows locus_rows_at(const locus_tensor *t, int64_t i, int64_t j, int64_t k)
+{
+    const int64_t bytes = locus_is_half(t) ? 2 : 4;
+    return (locus_rows){(char *)t->data + locus_offset(t, i, j, k, 0) * bytes,
+                        t->stride[t->rank - 2], t->dtype};
+}
+
 /* Pointer to the F32 element [i][j][k][0]. */
 static inline float *locus_f32(const locus_tensor *t, int64_t i, int64_t j, int64_t k)
 {
