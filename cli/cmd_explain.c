@@ -70,15 +70,40 @@ static int explain_all(const explain_call *call)
 
 /* ---- the command ---- */
 
-static const char *contradiction(const explain_values *v)
+static const char *model_contradiction(const explain_values *v)
+{
+    if (v->text == NULL) return "a MODEL needs a --text";
+    if (v->scheme != NULL || v->tokens != NULL || v->length != EXPLAIN_NONE || v->causal ||
+        v->options.count > 0)
+        return "a MODEL brings its scheme, options and tensors: --scheme, --tokens, --length, "
+               "--option and --causal are for calls without one";
+    if (v->layer == EXPLAIN_NONE && (v->head != EXPLAIN_NONE || v->query != EXPLAIN_NONE))
+        return "--head and --query need a --layer of the MODEL";
+    if (v->layer == EXPLAIN_NONE && (v->csv || v->output != NULL))
+        return "--csv and --output need a --layer of the MODEL; \"locus plot MODEL --what share\" "
+               "draws all of them";
+    return NULL;
+}
+
+static const char *call_contradiction(const explain_values *v)
 {
     const int lengths = (v->tokens != NULL) + (v->text != NULL) + (v->length != EXPLAIN_NONE);
-    if (v->path == NULL && v->scheme == NULL) return "give a CASE, or --scheme with --tokens";
+    if (v->path == NULL && v->scheme == NULL)
+        return "give a MODEL with --text, a CASE, or --scheme with --tokens";
+    if (v->layer != EXPLAIN_NONE) return "--layer is for a MODEL";
     if (v->path != NULL && (v->scheme != NULL || lengths > 0 || v->causal || v->options.count > 0))
         return "a CASE brings its scheme, options and tensors: --scheme, --tokens, --text, "
                "--length, --option and --causal are for calls without one";
     if (v->path == NULL && lengths != 1)
         return "--scheme needs one of --tokens, --text and --length";
+    return NULL;
+}
+
+static const char *contradiction(const explain_values *v)
+{
+    const char *wrong =
+        model_call_is_folder(v->path) ? model_contradiction(v) : call_contradiction(v);
+    if (wrong != NULL) return wrong;
     if (v->json && v->csv) return "--json and --csv exclude each other";
     if (v->key != EXPLAIN_NONE && v->query == EXPLAIN_NONE) return "--key needs a --query";
     const char *ending = v->output != NULL ? strrchr(v->output, '.') : ".svg";
@@ -90,6 +115,7 @@ static const char *contradiction(const explain_values *v)
 static int explain_run(int argc, char **argv)
 {
     explain_values values = {.length = EXPLAIN_NONE,
+                             .layer = EXPLAIN_NONE,
                              .seed = 2017,
                              .batch = EXPLAIN_NONE,
                              .head = EXPLAIN_NONE,
@@ -100,6 +126,8 @@ static int explain_run(int argc, char **argv)
     if (!cli_parse(&cmd_explain, argc, argv, &values, &exit_code)) return exit_code;
     const char *wrong = contradiction(&values);
     if (wrong != NULL) return cli_complain("explain", CLI_USAGE, "%s", wrong);
+    if (model_call_is_folder(values.path) && values.layer == EXPLAIN_NONE)
+        return explain_shares(&values);
     exit_code = explain_open(&call, &values);
     if (exit_code != CLI_DONE) return exit_code;
     exit_code = values.query != EXPLAIN_NONE ? explain_query(&call) : explain_all(&call);
@@ -108,6 +136,10 @@ static int explain_run(int argc, char **argv)
 }
 
 static const cli_example explain_examples[] = {
+    {"locus explain deberta-v3-xsmall --text \"The keys to the cabinet are here.\"",
+     "which terms the heads of a trained model live on, layer by layer"},
+    {"locus explain deberta-v3-xsmall --text \"Hello world\" --layer 3 --head 2 -o terms.svg",
+     "one head: the terms of its scores, by distance and for the strongest pairs"},
     {"locus explain --scheme t5 --tokens \"the cat sat on the mat\"",
      "how much each term contributes, by distance; seeded weights"},
     {"locus explain --scheme transformer_xl --tokens \"the cat sat\" --query 2",
@@ -126,6 +158,7 @@ static const cli_option explain_options[] = {
     {.name = "query", .letter = 'q', .argument = "M", .help = "query row M, with all its keys",
      INDEX(query)},
     {.name = "key", .letter = 'k', .argument = "N", .help = "this key alone", INDEX(key)},
+    {.name = "layer", .argument = "L", .help = "of a MODEL", INDEX(layer)},
     {.name = "head", .argument = "H", .help = "attention head (0)", INDEX(head)},
     {.name = "batch", .argument = "B", .help = "entry of the batch (0)", INDEX(batch)},
     {.name = "scheme", .letter = 's', .argument = "NAME",
@@ -134,8 +167,9 @@ static const cli_option explain_options[] = {
     {.name = "tokens", .letter = 't', .argument = "TEXT",
      .help = "words with blanks between; equal words get equal rows", .kind = CLI_LIST,
      FIELD(tokens)},
-    {.name = "text", .argument = "FILE", .help = "instead: words of a file, - for standard input",
-     .kind = CLI_INPUT, FIELD(text)},
+    {.name = "text", .argument = "TEXT",
+     .help = "of a MODEL: the text itself; with --scheme: a file of words, - for standard input",
+     .kind = CLI_TEXT, FIELD(text)},
     {.name = "length", .letter = 'n', .argument = "N", .help = "instead: N tokens without names",
      .kind = CLI_INTEGER, .minimum = 1, .maximum = EXPLAIN_TOKENS, FIELD(length)},
     {.name = "option", .argument = "NAME=VALUE",
@@ -161,14 +195,14 @@ const cli_command cmd_explain = {
         "content-position, position-content, position-position, bias, Transformer-XL's u.k and "
         "w.r; a rotation is one term, and a layer that adds positions to its input has the four "
         "of (Wq x_m + Wq p_m) . (Wk x_n + Wk p_n). Every term carries its scale, so they add up to "
-        "the logit. In double precision, for one head. The call is that of a case file, or made up "
-        "from a scheme, tokens and a seed. Without --query all pairs are summarised, in bounded "
-        "memory.",
-    .usage = "CASE | --scheme NAME --tokens TEXT [options]",
+        "the logit. In double precision, for one head. The call is one layer of a trained model on "
+        "a text, that of a case file, or made up from a scheme, tokens and a seed. Without --query "
+        "all pairs are summarised, in bounded memory; without --layer all heads of a model are.",
+    .usage = "MODEL --text TEXT [--layer L --head H] | CASE | --scheme NAME --tokens TEXT [...]",
     .examples = explain_examples,
     .options = explain_options,
-    .operand = {.name = "CASE",
-                .help = "a case file (docs/formats.md)",
+    .operand = {.name = "MODEL|CASE",
+                .help = "the folder of a model, or a case file (docs/formats.md)",
                 .kind = CLI_INPUT,
                 .offset = offsetof(explain_values, path)},
     .run = explain_run,

@@ -4,14 +4,16 @@
 
 /* locus explain, file by file:
  *     cmd_explain.c      options, and which of the three views is meant
- *     explain_call.c     the call: a case file, or seeded weights and tokens
+ *     explain_call.c     the call: a case file, a layer of a trained model, or seeded weights
  *     explain_view.c     its numbers: the pairs of one query
  *     explain_summary.c  or of all, summed up
  *     explain_print.c    the views as tables
  *     explain_data.c     the views as JSON and CSV
- *     explain_figure.c   the views as pictures */
+ *     explain_figure.c   the views as pictures
+ *     model_shares.c     the terms of every head of a model, and explain_shares.c: as a table */
 
 #include "cli.h"
+#include "model_call.h"
 #include "tokens.h"
 #include <locus/locus.h>
 #include <locus/problem.h>
@@ -24,8 +26,9 @@ enum {
 #define EXPLAIN_NONE UINT32_MAX /* a number that was not given */
 
 typedef struct explain_values {
-    const char *path; /* a case, or: */
+    const char *path; /* a case or the folder of a model, or: */
     const char *scheme, *tokens, *text;
+    uint32_t layer; /* of a model */
     uint32_t length, seed;
     cli_pairs options;
     int causal;
@@ -38,12 +41,16 @@ typedef struct explain_values {
 
 typedef struct explain_call {
     const explain_values *values;
-    locus_case *loaded;     /* the one or  */
-    locus_problem *problem; /* the other   */
+    locus_case *loaded;     /* the one, or       */
+    locus_problem *problem; /* the other, or     */
+    model_call model;       /* a layer of this: model.model is not NULL */
+    locus_config layer_config;
+    locus_tensors layer_in;
     uint32_t level;
     const locus_config *config;
     const locus_tensors *in;
     token_list tokens; /* [keys]; names NULL: rows have numbers, no words */
+    token_list shown;  /* the same in pictures, where it differs */
     locus_explainer *explainer;
     locus_explainer_info info;
     const locus_explainer_term *terms[EXPLAIN_TERMS];
@@ -52,6 +59,9 @@ typedef struct explain_call {
 /* An exit code; on failure there is nothing to close. */
 int explain_open(explain_call *call, const explain_values *values);
 void explain_close(explain_call *call);
+
+/* The same for layer values->layer of a model that was run and stays the caller's. */
+int explain_open_layer(explain_call *call, const explain_values *values, const model_call *model);
 
 /* ---- numbers ---- */
 
@@ -104,8 +114,34 @@ void explain_json_summary(const explain_call *call, const explain_summary *summa
 void explain_csv_row(const explain_call *call, const explain_row *row);
 void explain_csv_summary(const explain_call *call, const explain_summary *summary);
 
+/* A picture of all pairs; lives as long as the call and the summary. */
+typedef struct explain_picture {
+    locus_panel panels[EXPLAIN_TERMS];
+    char title[256], caption[256];
+    locus_figure figure;
+} explain_picture;
+void explain_picture_summary(explain_picture *picture, const explain_call *call,
+                             const explain_summary *summary);
+
 /* Into values->output; exit codes. */
 int explain_draw_row(const explain_call *call, const explain_row *row);
 int explain_draw_summary(const explain_call *call, const explain_summary *summary);
+
+/* ---- every head of a model ---- */
+
+/* What each term contributes to what the scores vary by, head by head: explain_summary.share. */
+typedef struct model_shares {
+    size_t terms;
+    locus_explainer_term term[EXPLAIN_TERMS];
+    int64_t layers, heads;
+    double *share; /* [terms][layers][heads]; NaN: the scores of the head do not vary */
+} model_shares;
+
+/* An exit code; on failure there is nothing to free. */
+int model_shares_new(model_shares *shares, const model_call *model);
+void model_shares_free(model_shares *shares);
+
+/* locus explain MODEL --text TEXT, without a layer. */
+int explain_shares(const explain_values *values);
 
 #endif

@@ -69,7 +69,7 @@ static int load(explain_call *call)
     return CLI_DONE;
 }
 
-/* ---- opening ---- */
+/* ---- a layer of a model ---- */
 
 static int check_index(const char *name, uint32_t index, int64_t count)
 {
@@ -77,6 +77,32 @@ static int check_index(const char *name, uint32_t index, int64_t count)
     return cli_complain("explain", CLI_USAGE, "--%s: found %u, expected 0 to %" PRId64, name,
                         (unsigned)index, count - 1);
 }
+
+static int take_layer(explain_call *call, const model_call *model)
+{
+    locus_error error = {""};
+    const int64_t layer = call->values->layer;
+    const locus_status status =
+        locus_model_attention(model->model, layer, model->qkv[layer], model->tokens,
+                              &call->layer_config, &call->layer_in, &error);
+    if (status != LOCUS_OK) return cli_report("explain", status, model->folder, &error);
+    call->level = LOCUS_ATTEND;
+    call->config = &call->layer_config;
+    call->in = &call->layer_in;
+    return CLI_DONE;
+}
+
+static int run_model(explain_call *call)
+{
+    const explain_values *v = call->values;
+    int exit_code = model_call_open(&call->model, "explain", v->path, v->text, EXPLAIN_TOKENS);
+    if (exit_code == CLI_DONE) exit_code = model_call_names(&call->model, &call->tokens, 0);
+    if (exit_code == CLI_DONE) exit_code = model_call_names(&call->model, &call->shown, 1);
+    if (exit_code == CLI_DONE) exit_code = check_index("layer", v->layer, call->model.info.layers);
+    return exit_code == CLI_DONE ? take_layer(call, &call->model) : exit_code;
+}
+
+/* ---- opening ---- */
 
 static int check_indices(const explain_call *call)
 {
@@ -113,7 +139,19 @@ int explain_open(explain_call *call, const explain_values *values)
 {
     memset(call, 0, sizeof *call);
     call->values = values;
-    int exit_code = values->path != NULL ? load(call) : make_up(call);
+    int exit_code = values->path == NULL                 ? make_up(call)
+                    : model_call_is_folder(values->path) ? run_model(call)
+                                                         : load(call);
+    if (exit_code == CLI_DONE) exit_code = prepare(call);
+    if (exit_code != CLI_DONE) explain_close(call);
+    return exit_code;
+}
+
+int explain_open_layer(explain_call *call, const explain_values *values, const model_call *model)
+{
+    memset(call, 0, sizeof *call);
+    call->values = values;
+    int exit_code = take_layer(call, model);
     if (exit_code == CLI_DONE) exit_code = prepare(call);
     if (exit_code != CLI_DONE) explain_close(call);
     return exit_code;
@@ -121,9 +159,11 @@ int explain_open(explain_call *call, const explain_values *values)
 
 void explain_close(explain_call *call)
 {
+    model_call_close(&call->model);
     locus_explainer_free(call->explainer);
     locus_case_free(call->loaded);
     locus_problem_free(call->problem);
     tokens_free(&call->tokens);
+    tokens_free(&call->shown);
     memset(call, 0, sizeof *call);
 }

@@ -13,7 +13,16 @@ static void json_call(json *j, const explain_call *call)
 {
     const explain_values *v = call->values;
     const locus_explain_block block = explain_block_of(call);
-    json_text(j, "case", v->path);
+    if (call->model.model != NULL) {
+        json_text(j, "model", v->path);
+        json_text(j, "family", call->model.info.family);
+        json_size(j, "layer", v->layer);
+        json_inline_array(j, "tokens");
+        for (size_t i = 0; i < call->tokens.count; i++) json_text(j, NULL, call->tokens.names[i]);
+        json_end(j);
+    } else {
+        json_text(j, "case", v->path);
+    }
     json_text(j, "scheme", call->config->scheme);
     json_text(j, "level", level_text(call->level));
     if (v->path == NULL)

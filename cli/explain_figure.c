@@ -19,12 +19,25 @@ static char *caption_of(const explain_call *call, char *caption)
 {
     const explain_values *v = call->values;
     const locus_explain_block block = explain_block_of(call);
+    if (call->model.model != NULL) {
+        snprintf(caption, CAPTION,
+                 "%s, layer %u of %" PRId64 ", head %" PRId64 " of %" PRId64 ", c = %.6g",
+                 call->model.info.family, v->layer, call->model.info.layers, block.head,
+                 call->info.heads, call->info.scale);
+        return caption;
+    }
     const int used =
         snprintf(caption, CAPTION, "batch %" PRId64 ", head %" PRId64 " of %" PRId64 ", c = %.6g",
                  block.batch, block.head, call->info.heads, call->info.scale);
     if (v->path == NULL)
         snprintf(caption + used, CAPTION - (size_t)used, ", weights of seed %u", (unsigned)v->seed);
     return caption;
+}
+
+/* The words of the rows; NULL: they have none. */
+static const char *const *names_of(const explain_call *call)
+{
+    return call->shown.names != NULL ? call->shown.names : call->tokens.names;
 }
 
 /* ---- one query, or one pair ---- */
@@ -46,9 +59,8 @@ int explain_draw_row(const explain_call *call, const explain_row *row)
     char title[128], caption[CAPTION];
     const int many = row->keys > MOST_BARS;
     const locus_axis keys = {.label = "key n",
-                             .names = call->tokens.names != NULL && !many
-                                          ? call->tokens.names + row->first
-                                          : NULL,
+                             .names = names_of(call) != NULL && !many ? names_of(call) + row->first
+                                                                      : NULL,
                              .first = (double)row->first};
     locus_series series[EXPLAIN_TERMS], weight = {.size = sizeof weight, .name = "weight"};
     double *shown = shown_terms(call, row);
@@ -77,8 +89,8 @@ int explain_draw_row(const explain_call *call, const explain_row *row)
          .series_count = 1},
     };
     snprintf(title, sizeof title, "%s: query %" PRId64 "%s%.40s", call->config->scheme, row->query,
-             call->tokens.names != NULL ? ", " : "",
-             call->tokens.names != NULL ? call->tokens.names[row->query] : "");
+             names_of(call) != NULL ? ", " : "",
+             names_of(call) != NULL ? names_of(call)[row->query] : "");
     const locus_figure figure = {
         .size = sizeof figure,
         .title = title,
@@ -113,7 +125,7 @@ static locus_panel heatmap(const explain_call *call, const explain_summary *s, s
     const locus_explainer_info *info = &call->info;
     const int small = info->queries == s->rows && info->keys == s->columns &&
                       s->columns <= MOST_BARS && info->queries == info->keys;
-    const char *const *names = small ? call->tokens.names : NULL;
+    const char *const *names = small ? names_of(call) : NULL;
     const locus_panel panel = {
         .size = sizeof panel,
         .kind = LOCUS_PANEL_HEATMAP,
@@ -139,23 +151,44 @@ static locus_panel heatmap(const explain_call *call, const explain_summary *s, s
     return panel;
 }
 
-int explain_draw_summary(const explain_call *call, const explain_summary *s)
+/* "all-MiniLM-L6-v2, layer 3, head 5", or the scheme of a call that is no model's. */
+static void title_of(const explain_call *call, char *title, size_t room)
 {
-    locus_panel panels[EXPLAIN_TERMS];
-    char title[128], caption[CAPTION];
+    const explain_values *v = call->values;
+    if (call->model.model == NULL) {
+        snprintf(title, room, "%s: the terms of the score", call->config->scheme);
+        return;
+    }
+    size_t end = strlen(v->path), begin;
+    while (end > 1 && v->path[end - 1] == '/') end--;
+    for (begin = end; begin > 0 && v->path[begin - 1] != '/';) begin--;
+    snprintf(title, room, "%.*s, layer %u, head %" PRId64 ": the terms of the score",
+             (int)(end - begin < 80 ? end - begin : 80), v->path + begin, v->layer,
+             explain_block_of(call).head);
+}
+
+void explain_picture_summary(explain_picture *p, const explain_call *call, const explain_summary *s)
+{
     const double most = largest_cell(s, 0, s->kinds - 1);
     const size_t weight = s->kinds - 1;
-    for (size_t kind = 0; kind < weight; kind++) panels[kind] = heatmap(call, s, kind, -most, most);
-    panels[weight] = heatmap(call, s, weight, 0.0, largest_cell(s, weight, 1));
-    snprintf(title, sizeof title, "%s: the terms of the score", call->config->scheme);
-    const locus_figure figure = {
-        .size = sizeof figure,
-        .title = title,
+    for (size_t kind = 0; kind < weight; kind++)
+        p->panels[kind] = heatmap(call, s, kind, -most, most);
+    p->panels[weight] = heatmap(call, s, weight, 0.0, largest_cell(s, weight, 1));
+    title_of(call, p->title, sizeof p->title);
+    p->figure = (locus_figure){
+        .size = sizeof p->figure,
+        .title = p->title,
         .description = "Heatmaps over queries and keys: one for each term of the score, then the "
                        "score, then the attention weights.",
-        .caption = caption_of(call, caption),
-        .panels = panels,
+        .caption = caption_of(call, p->caption),
+        .panels = p->panels,
         .panel_count = s->kinds,
     };
-    return write_figure(call, &figure);
+}
+
+int explain_draw_summary(const explain_call *call, const explain_summary *s)
+{
+    explain_picture picture;
+    explain_picture_summary(&picture, call, s);
+    return write_figure(call, &picture.figure);
 }

@@ -8,7 +8,7 @@
 #include "explain.h"
 #include "text.h"
 
-enum { NUMBER = 10 }; /* columns of a number at least */
+enum { NUMBER = 10, MOST_PAIRS = 10 }; /* columns of a number at least; pairs of a sentence */
 
 /* "t5, attend, 6 queries and keys, head 0 of 4, c = 1" */
 static void print_head(const explain_call *call)
@@ -20,6 +20,9 @@ static void print_head(const explain_call *call)
         text_print(stdout, v->path);
         printf(": ");
     }
+    if (call->model.model != NULL)
+        printf("%s, layer %u of %" PRId64 ", ", call->model.info.family, v->layer,
+               call->model.info.layers);
     printf("%s, %" PRId64 " quer%s, %" PRId64 " key%s, ", call->config->scheme, info->queries,
            info->queries == 1 ? "y" : "ies", info->keys, info->keys == 1 ? "" : "s");
     if (info->batch > 1) printf("batch %" PRId64 " of %" PRId64 ", ", block.batch, info->batch);
@@ -179,6 +182,52 @@ static void print_terms(const explain_call *call, const explain_summary *s)
     puts("\nvariation: of the score along the keys of a query, which is all that softmax sees");
 }
 
+/* ---- the strongest pairs ---- */
+
+/* Every pair has a cell of its own, and a name. */
+static int has_pairs(const explain_call *call, const explain_summary *s)
+{
+    return call->tokens.names != NULL && s->rows == call->info.queries &&
+           s->columns == call->info.keys && call->info.queries == call->info.keys;
+}
+
+/* The visible pair with the largest weight among those below `limit`, or at it and behind `after`;
+ * -1: none is left. */
+static int64_t next_pair(const explain_summary *s, const double *weight, int64_t after)
+{
+    int64_t best = -1;
+    for (int64_t at = 0; at < s->rows * s->columns; at++) {
+        if (!(weight[at] > 0.0)) continue;
+        if (after >= 0 &&
+            (weight[at] > weight[after] || (weight[at] == weight[after] && at <= after)))
+            continue;
+        if (best < 0 || weight[at] > weight[best]) best = at;
+    }
+    return best;
+}
+
+/* What the head looks at most, and which term is to thank. */
+static void print_pairs(const explain_call *call, const explain_summary *s)
+{
+    const int64_t cells = s->rows * s->columns;
+    const double *weight = s->cells + (int64_t)(s->kinds - 1) * cells;
+    const size_t width = token_width(call, 0, call->info.keys);
+    printf("\n%s%-*s  %-*s%8s", text_bold(), (int)width + 1, "query", (int)width, "key",
+           "distance");
+    print_columns(call);
+    int64_t at = next_pair(s, weight, -1);
+    for (int shown = 0; at >= 0 && shown < MOST_PAIRS; shown++, at = next_pair(s, weight, at)) {
+        const int64_t m = at / s->columns, n = at % s->columns;
+        print_token(call, m, width + 1);
+        print_token(call, n, width);
+        printf("%6" PRId64, call->info.query_offset + m - n);
+        for (size_t t = 0; t < call->info.terms; t++)
+            printf("  %*.5f", term_width(call, t), s->cells[(int64_t)t * cells + at]);
+        printf("  %*.5f  %8.5f\n", NUMBER, s->cells[(int64_t)(s->kinds - 2) * cells + at],
+               weight[at]);
+    }
+}
+
 /* Distances in bands that double: 0, 1, 2, 3..4, 5..8, ... */
 static int64_t band_of(int64_t distance)
 {
@@ -226,4 +275,5 @@ void explain_print_summary(const explain_call *call, const explain_summary *s)
         print_band(call, s, from, d);
         from = d + 1;
     }
+    if (call->model.model != NULL && has_pairs(call, s)) print_pairs(call, s);
 }

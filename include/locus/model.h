@@ -14,7 +14,7 @@
  * A batch is ragged: the tokens of its sequences lie one behind the other and nothing is padded. A
  * sequence gives the same bits alone and in any batch, with any number of threads. */
 
-#include <locus/status.h>
+#include <locus/call.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -72,6 +72,7 @@ typedef struct locus_model_info {
     int64_t labels;       /* of the head                                               */
     uint32_t modules;     /* 1: modules.json makes one vector of a text                */
     uint32_t reserved;
+    int64_t qkv_width; /* floats of a row of q, k and v, see locus_model_results    */
 } locus_model_info;
 /* Fill *info, whose size is set, up to that size. Texts live as long as the model. */
 LOCUS_API void locus_model_describe(const locus_model *model, locus_model_info *info);
@@ -109,6 +110,8 @@ typedef struct locus_model_results {
     float *logits;        /* of the head: [sequences, labels], or [tokens, labels] of tags, or
                              [tokens or row_count, vocabulary] of what may be behind a mask */
     float *embedding;     /* [sequences, width], pooled and normalised as the model says */
+    float *const *qkv;    /* [layers] arrays [tokens, qkv_width], each may be NULL: q, k and v as
+                             attention is given them, heads one behind the other */
 } locus_model_results;
 
 /* LOCUS_ERR_RANGE: an id or a type is beyond its table. LOCUS_ERR_ARGUMENT: logits of a model without
@@ -123,6 +126,15 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_forward(const locus_model_pa
  * all of them. Returns how many there are. */
 LOCUS_API int64_t locus_model_top(const float *logits, int64_t width, int64_t count, int64_t *best,
                                   double *probability);
+
+/* The attention of one layer as a call of its own, for <locus/explain.h> and the oracle: `qkv` holds
+ * the rows of one sequence of `tokens` tokens, as the results give them. *in points into qkv and into
+ * the model, and both structs are filled whatever was in them. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_attention(const locus_model *model,
+                                                              int64_t layer, const float *qkv,
+                                                              int64_t tokens, locus_config *config,
+                                                              locus_tensors *in,
+                                                              locus_error *error);
 
 #ifdef __cplusplus
 }

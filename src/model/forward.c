@@ -231,6 +231,14 @@ static void give_logits(const run *r)
     model_map_apply(m, r->w.linear, &m->head_out, r->results->logits, r->w.pooled, count, NULL);
 }
 
+/* What attention was given in a layer that is through. */
+static void give_qkv(const run *r, int64_t layer)
+{
+    if (r->results->qkv == NULL || r->results->qkv[layer] == NULL) return;
+    const int64_t width = model_layer_at(r->m, layer)->qkv.packed.outputs;
+    memcpy(r->results->qkv[layer], r->w.qkv, (size_t)(r->pass->tokens * width) * sizeof(float));
+}
+
 static locus_status run_layers(const run *r)
 {
     embed(r);
@@ -240,6 +248,7 @@ static locus_status run_layers(const run *r)
     for (int64_t l = 0; l < r->d->layers; l++) {
         const model_layer *layer = model_layer_at(r->m, l);
         LOCUS_TRY(r->d->norm_first ? layer_norm_before(r, layer) : layer_norm_after(r, layer));
+        give_qkv(r, l);
         if (l == 0 && r->w.first != NULL) convolve(r);
         if (r->d->final_norm && l == r->d->layers - 1)
             norm(r, &r->m->final_norm, r->w.h, r->w.h, r->d->width);

@@ -227,6 +227,7 @@ void locus_model_describe(const locus_model *m, locus_model_info *info)
         .multi_label = (uint32_t)d->multi_label,
         .labels = d->labels,
         .modules = (uint32_t)m->modules,
+        .qkv_width = m->layers[0].qkv.packed.outputs,
         .threads = m->workers.threads,
         .isa = m->workers.kernels->isa,
     };

@@ -4,7 +4,7 @@ need python3
 # Files that cannot be explained: refused (3), or not to be had (4).
 try explain missing.safetensors
 mkdir folder picture.svg
-try explain folder
+try explain folder --text a
 echo '{"not": "a case"}' >page.safetensors
 try explain page.safetensors
 python3 - <<'END'

@@ -33,6 +33,9 @@ def shapes(config):
         for name, shape in maps.items():
             yield at + name + ".weight", shape
             yield at + name + ".bias", shape[:1]
+        if config.get("position_embedding_type", "absolute") != "absolute":
+            rows = 2 * config["max_position_embeddings"] - 1
+            yield at + "attention.self.distance_embedding.weight", (rows, WIDTH // config["num_attention_heads"])
         for name in ("attention.output.LayerNorm", "output.LayerNorm"):
             yield at + name + ".weight", (WIDTH,)
             yield at + name + ".bias", (WIDTH,)
