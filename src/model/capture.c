@@ -38,6 +38,10 @@ locus_status locus_model_attention(const locus_model *m, int64_t layer, const fl
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "layer: found %" PRId64 ", expected 0 to %" PRId64, layer,
                           m->description.layers - 1);
+    if (m->description.distances)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "%s: its tables depend on the text, they cannot be handed out",
+                          m->family->type);
     const model_layer *weights = model_layer_at(m, layer);
     const int64_t D = m->description.head_dim, H = m->description.heads;
     const int64_t width = weights->qkv.packed.outputs, kv_heads = (width / D - H) / 2;
