@@ -67,6 +67,17 @@ static void line(void *context, uint32_t ink, double width, int dash, const locu
     cairo_stroke(b->cairo);
 }
 
+static void area(void *context, uint32_t ink, const locus_point *point, size_t count)
+{
+    bitmap *b = context;
+    const uint32_t rgb = locus_ink_colour(ink, b->theme);
+    cairo_set_source_rgba(b->cairo, (rgb >> 16 & 0xFF) / 255.0, (rgb >> 8 & 0xFF) / 255.0,
+                          (rgb & 0xFF) / 255.0, 0.16);
+    cairo_move_to(b->cairo, point[0].x, point[0].y);
+    for (size_t i = 1; i < count; i++) cairo_line_to(b->cairo, point[i].x, point[i].y);
+    cairo_fill(b->cairo);
+}
+
 static void label(void *context, const locus_label *l)
 {
     bitmap *b = context;
@@ -101,7 +112,8 @@ int plot_write_png(const locus_figure *figure, const locus_render *render, const
                                  .boxes = boxes,
                                  .line = line,
                                  .label = label,
-                                 .end = end};
+                                 .end = end,
+                                 .area = area};
     locus_error error = {""};
     const locus_status status = locus_figure_draw(figure, render, &canvas, NULL, &error);
     int exit_code = CLI_DONE;

@@ -62,6 +62,9 @@ typedef struct locus_series {
     const double *x;  /* NULL: first + i * step of the x axis            */
     const double *y;
     size_t count;
+    const double *low, *high; /* lines: a band around the curve, [count] each; NULL: none       */
+    uint32_t behind;          /* lines: 1 = thin and grey behind the others, for comparison; not
+                                 in the legend or among the numbers. Such series come last      */
 } locus_series;
 
 /* All panels of a figure have one size. */
@@ -86,6 +89,8 @@ typedef struct locus_panel {
     /* lines and bars; axis y holds the label of the values */
     const locus_series *series;
     size_t series_count;
+    const char *mark_name; /* lines: of an upright line at x = mark; NULL: none */
+    double mark;
 } locus_panel;
 
 typedef struct locus_figure {
@@ -188,6 +193,8 @@ typedef struct locus_canvas {
                  size_t count);
     void (*label)(void *context, const locus_label *label);
     void (*end)(void *context);
+    /* A translucent polygon; NULL: bands are left out. */
+    void (*area)(void *context, uint32_t ink, const locus_point *points, size_t count);
 } locus_canvas;
 
 /* Lengths of dash and gap for `dash` of locus_canvas.line, in line widths; 0 ends them,

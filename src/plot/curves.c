@@ -18,6 +18,12 @@ static void widen(double *low, double *high)
     *high += air;
 }
 
+static int has_band(const locus_series *series, size_t i)
+{
+    return series->low != NULL && series->high != NULL && isfinite(series->low[i]) &&
+           isfinite(series->high[i]);
+}
+
 void plot_curves_limits(plot_frame *frame, const locus_panel *panel)
 {
     double low = INFINITY, high = -INFINITY, left = INFINITY, right = -INFINITY;
@@ -28,6 +34,10 @@ void plot_curves_limits(plot_frame *frame, const locus_panel *panel)
             if (!isfinite(x) || !isfinite(y)) continue;
             left = fmin(left, x), right = fmax(right, x);
             low = fmin(low, y), high = fmax(high, y);
+            if (has_band(series, i)) {
+                low = fmin(low, series->low[i]);
+                high = fmax(high, series->high[i]);
+            }
         }
     }
     if (low > high) low = high = left = right = 0.0;
@@ -51,11 +61,33 @@ static locus_point place(const plot_pen *pen, const plot_frame *frame, double x,
     return (locus_point){pen->x + frame->left + right, pen->y + frame->top + frame->h - up};
 }
 
+/* Out along the upper edge, back along the lower one. */
+static void draw_band(plot_pen *pen, const locus_panel *panel, const plot_frame *frame, size_t s,
+                      locus_point *points)
+{
+    const locus_series *series = &panel->series[s];
+    const uint32_t ink = LOCUS_INK_SERIES + (uint32_t)(s % PLOT_SERIES);
+    size_t first = 0, end;
+    if (series->behind || pen->canvas->area == NULL) return;
+    for (; first < series->count; first = end + 1) {
+        size_t count = 0;
+        for (end = first; end < series->count && has_band(series, end); end++)
+            points[count++] =
+                place(pen, frame, plot_series_x(panel, series, end), series->high[end]);
+        for (size_t i = end; i-- > first;)
+            points[count++] = place(pen, frame, plot_series_x(panel, series, i), series->low[i]);
+        if (end > first + 1) pen->canvas->area(pen->canvas->context, ink, points, count);
+    }
+}
+
 static void draw_series(plot_pen *pen, const locus_panel *panel, const plot_frame *frame, size_t s,
                         locus_point *points)
 {
     const locus_series *series = &panel->series[s];
-    const uint32_t ink = LOCUS_INK_SERIES + (uint32_t)(s % PLOT_SERIES);
+    const uint32_t ink =
+        series->behind ? LOCUS_INK_GRID : LOCUS_INK_SERIES + (uint32_t)(s % PLOT_SERIES);
+    const double width = series->behind ? 1.0 : 1.8;
+    const int dash = series->behind ? 0 : (int)s;
     size_t count = 0;
     for (size_t i = 0; i <= series->count; i++) {
         const int there = i < series->count && isfinite(series->y[i]);
@@ -69,7 +101,7 @@ static void draw_series(plot_pen *pen, const locus_panel *panel, const plot_fram
             }
             points[count++] = p;
         } else {
-            if (count > 0) pen->canvas->line(pen->canvas->context, ink, 1.8, (int)s, points, count);
+            if (count > 0) pen->canvas->line(pen->canvas->context, ink, width, dash, points, count);
             count = 0;
         }
     }
@@ -85,6 +117,18 @@ static void draw_grid(plot_pen *pen, const plot_frame *frame)
     }
 }
 
+static void draw_mark(plot_pen *pen, const locus_panel *panel, const plot_frame *frame)
+{
+    const int there =
+        panel->mark_name != NULL && panel->mark >= frame->x.low && panel->mark <= frame->x.high;
+    if (!there) return;
+    const double right = plot_axis_place(&frame->x, panel->mark), x = frame->left + right;
+    const int inside = right < frame->w - TEXT_SIZE * locus_text_width(panel->mark_name) - 8.0;
+    plot_line(pen, LOCUS_INK_FAINT, 0.8, x, frame->top, x, frame->top + frame->h);
+    plot_label(pen, x + (inside ? 4.0 : -4.0), frame->top + TEXT_SIZE, TEXT_SIZE, inside ? -1 : 1,
+               LOCUS_INK_FAINT, panel->mark_name);
+}
+
 void plot_curves_draw(plot_pen *pen, const locus_panel *panel, const plot_frame *frame)
 {
     size_t most = 0;
@@ -93,8 +137,13 @@ void plot_curves_draw(plot_pen *pen, const locus_panel *panel, const plot_frame 
     draw_grid(pen, frame);
     locus_point *points = locus_allocate(pen->allocator, most, 3 * sizeof *points);
     pen->failed |= points == NULL;
+    for (size_t s = panel->series_count; points != NULL && s-- > 0;)
+        if (panel->series[s].behind) draw_series(pen, panel, frame, s, points);
     for (size_t s = 0; points != NULL && s < panel->series_count; s++)
-        draw_series(pen, panel, frame, s, points);
+        draw_band(pen, panel, frame, s, points);
+    draw_mark(pen, panel, frame);
+    for (size_t s = 0; points != NULL && s < panel->series_count; s++)
+        if (!panel->series[s].behind) draw_series(pen, panel, frame, s, points);
     locus_release(pen->allocator, points);
     plot_legend_draw(pen, panel, frame);
 }

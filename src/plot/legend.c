@@ -36,6 +36,7 @@ static double lay(plot_pen *pen, const locus_panel *panel, double left, double t
     double x = 0, y = ROW / 2;
     if (panel->kind == LOCUS_PANEL_HEATMAP || !named(panel)) return 0.0;
     for (size_t i = 0; i < panel->series_count; i++) {
+        if (panel->series[i].behind) continue;
         const double wide = entry_width(name, &panel->series[i], width);
         if (x > 0 && x + wide - 12.0 > width) {
             x = 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The numbers of a figure as CSV and as JSON. */
 #include <math.h>
+#include <string.h>
 
 #include "plot/layout.h"
 #include "plot/render.h"
@@ -73,22 +74,36 @@ static void csv_heatmap(plot_text *text, const locus_panel *panel, size_t number
     }
 }
 
+/* `edge`: what stands behind the name, "" for the curve itself. */
+static void csv_curve(plot_text *text, const locus_panel *panel, size_t number,
+                      const locus_series *series, const double *y, const char *edge)
+{
+    char name[NAME_BYTES];
+    plot_copy(name, sizeof name - 16, series->name, 0);
+    memcpy(name + strlen(name), edge, strlen(edge) + 1);
+    for (size_t i = 0; i < series->count; i++) {
+        csv_begin(text, panel, number);
+        csv_text(text, *edge != '\0' ? name : series->name);
+        plot_puts(text, ",,");
+        if (panel->x.names != NULL && panel->kind != LOCUS_PANEL_LINES)
+            csv_text(text, panel->x.names[i]);
+        else
+            csv_number(text, plot_series_x(panel, series, i));
+        plot_char(text, ',');
+        csv_number(text, y[i]);
+        plot_char(text, '\n');
+    }
+}
+
 static void csv_series(plot_text *text, const locus_panel *panel, size_t number)
 {
     for (size_t s = 0; s < panel->series_count; s++) {
         const locus_series *series = &panel->series[s];
-        for (size_t i = 0; i < series->count; i++) {
-            csv_begin(text, panel, number);
-            csv_text(text, series->name);
-            plot_puts(text, ",,");
-            if (panel->x.names != NULL && panel->kind != LOCUS_PANEL_LINES)
-                csv_text(text, panel->x.names[i]);
-            else
-                csv_number(text, plot_series_x(panel, series, i));
-            plot_char(text, ',');
-            csv_number(text, series->y[i]);
-            plot_char(text, '\n');
-        }
+        if (series->behind) continue; /* shown for comparison: its numbers are elsewhere */
+        csv_curve(text, panel, number, series, series->y, "");
+        if (series->low == NULL || series->high == NULL) continue;
+        csv_curve(text, panel, number, series, series->low, " low");
+        csv_curve(text, panel, number, series, series->high, " high");
     }
 }
 
@@ -187,6 +202,7 @@ static void json_series(plot_text *text, const locus_panel *panel)
     plot_puts(text, "\"series\": [");
     for (size_t s = 0; s < panel->series_count; s++) {
         const locus_series *series = &panel->series[s];
+        if (series->behind) break; /* such series come last */
         plot_puts(text, s > 0 ? ",\n      {" : "\n      {");
         json_member(text, "name", series->name);
         plot_puts(text, "\"x\": [");
@@ -196,6 +212,12 @@ static void json_series(plot_text *text, const locus_panel *panel)
         }
         plot_puts(text, "], \"y\": ");
         json_numbers(text, series->y, series->count);
+        if (series->low != NULL && series->high != NULL) {
+            plot_puts(text, ", \"low\": ");
+            json_numbers(text, series->low, series->count);
+            plot_puts(text, ", \"high\": ");
+            json_numbers(text, series->high, series->count);
+        }
         plot_char(text, '}');
     }
     plot_puts(text, "]}");

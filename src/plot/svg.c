@@ -101,6 +101,20 @@ static void line(void *context, uint32_t ink, double width, int dash, const locu
     plot_puts(s->text, "\"/>\n");
 }
 
+static void area(void *context, uint32_t ink, const locus_point *point, size_t count)
+{
+    svg *s = context;
+    s->filled[ink] = 1;
+    plot_puts(s->text, "<path class=\"i");
+    plot_integer(s->text, ink);
+    plot_puts(s->text, "\" fill-opacity=\".16\" d=\"");
+    for (size_t i = 0; i < count; i++) {
+        number_after(s, i == 0 ? 'M' : i == 1 ? 'L' : ' ', point[i].x);
+        number_after(s, ' ', point[i].y);
+    }
+    plot_puts(s->text, "z\"/>\n");
+}
+
 static void label(void *context, const locus_label *l)
 {
     static const char *const anchors[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
@@ -232,6 +246,7 @@ locus_status plot_svg(plot_text *text, const locus_figure *figure, const locus_r
                                  .boxes = boxes,
                                  .line = line,
                                  .label = label,
-                                 .end = end};
+                                 .end = end,
+                                 .area = area};
     return locus_figure_draw(figure, render, &canvas, text->to->allocator, error);
 }

@@ -16,6 +16,7 @@ static void legend(terminal *t, const locus_panel *panel)
     size_t used = 0;
     for (size_t s = 0; s < panel->series_count; s++) {
         char name[NAME_BYTES];
+        if (panel->series[s].behind) continue;
         plot_copy(name, sizeof name, panel->series[s].name, 40);
         const size_t wide = plot_columns(name) + 4;
         if (used > 0 && used + wide > t->columns) {
@@ -40,6 +41,7 @@ static void mark_series(unsigned char grid[HEIGHT][WIDEST], size_t width, const 
                         const plot_frame *frame, size_t s)
 {
     const locus_series *series = &panel->series[s];
+    if (series->behind) return;
     const double across = frame->x.high - frame->x.low, up = frame->y.high - frame->y.low;
     for (size_t i = 0; i < series->count; i++) {
         if (!isfinite(series->y[i])) continue;

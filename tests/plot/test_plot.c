@@ -362,7 +362,7 @@ static void test_cells(void)
                                .columns = SIDE};
     const locus_figure figure = {.size = sizeof figure, .panels = &panel, .panel_count = 1};
     const locus_canvas canvas = {sizeof canvas, &list,    no_begin, on_cells,
-                                 no_line,       no_label, no_end};
+                                 no_line,       no_label, no_end,   NULL};
     for (uint32_t width = 300; width <= 1500; width += 397) {
         const locus_render render = {.size = sizeof render, .width = width};
         locus_error error = {""};
@@ -539,6 +539,44 @@ static void test_memory(void)
     }
 }
 
+/* ---- bands, marks, curves for comparison ---- */
+
+static void test_bands(void)
+{
+    const double y[] = {1, 2, 3}, low[] = {0.5, 1.5, 2}, high[] = {1.5, 9, 4};
+    const locus_series series[] = {
+        {.size = sizeof *series, .name = "own", .y = y, .count = 3, .low = low, .high = high},
+        {.size = sizeof *series, .name = "other", .y = high, .count = 3, .behind = 1}};
+    const locus_panel panel = {.size = sizeof panel,
+                               .kind = LOCUS_PANEL_LINES,
+                               .series = series,
+                               .series_count = 2,
+                               .mark = 1,
+                               .mark_name = "trained"};
+    const locus_figure figure = {.size = sizeof figure, .panels = &panel, .panel_count = 1};
+    const struct {
+        locus_format format;
+        const char *has[4], *lacks;
+    } cases[] = {
+        {LOCUS_FORMAT_SVG, {"fill-opacity", ">own<", ">trained<", ">8<"}, ">other<"},
+        {LOCUS_FORMAT_CSV,
+         {"\"own\",,0,1\n", "\"own low\",,0,0.5\n", "\"own high\",,1,9\n"},
+         "other"},
+        {LOCUS_FORMAT_JSON, {"\"low\": [0.5, 1.5, 2]", "\"high\": [1.5, 9, 4]"}, "other"},
+        {LOCUS_FORMAT_TERMINAL, {"own"}, "other"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        locus_text out = {0};
+        if (!check_begin("plot/bands/%zu", i)) continue;
+        CHECK(locus_figure_render(&figure, cases[i].format, NULL, &out, NULL) == LOCUS_OK,
+              "refused");
+        for (size_t k = 0; k < 4 && cases[i].has[k] != NULL; k++)
+            CHECK(strstr(out.data, cases[i].has[k]) != NULL, "no %s", cases[i].has[k]);
+        CHECK(strstr(out.data, cases[i].lacks) == NULL, "%s is there", cases[i].lacks);
+        locus_text_free(&out);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
@@ -552,5 +590,6 @@ int main(int argc, char **argv)
     test_other_formats();
     test_refusals();
     test_memory();
+    test_bands();
     return check_finish("plot");
 }
