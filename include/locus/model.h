@@ -51,6 +51,7 @@ typedef enum locus_model_head {
     LOCUS_MODEL_CLASSIFY, /* labels of a sequence */
     LOCUS_MODEL_TAG,      /* labels of every token */
     LOCUS_MODEL_FILL,     /* the token behind a mask */
+    LOCUS_MODEL_PRIOR,    /* what sound a token stands for: means, then logarithms of variances */
 } locus_model_head;
 
 typedef struct locus_model_info {
@@ -107,10 +108,10 @@ typedef struct locus_model_results {
     uint32_t reserved;    /* 0 */
     float *const *hidden; /* [layers + 1] arrays [tokens, width], each may be NULL: after the
                              embeddings, then after every layer */
-    float *logits;        /* of the head: [sequences, labels], or [tokens, labels] of tags, or
+    float *logits; /* of the head: [sequences, labels], or [tokens, labels] of tags and priors, or
                              [tokens or row_count, vocabulary] of what may be behind a mask */
-    float *embedding;     /* [sequences, width], pooled and normalised as the model says */
-    float *const *qkv;    /* [layers] arrays [tokens, qkv_width], each may be NULL: q, k and v as
+    float *embedding;  /* [sequences, width], pooled and normalised as the model says */
+    float *const *qkv; /* [layers] arrays [tokens, qkv_width], each may be NULL: q, k and v as
                              attention is given them, heads one behind the other */
 } locus_model_results;
 

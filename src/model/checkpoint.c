@@ -101,6 +101,7 @@ static int64_t extent_of(const model_description *d, char letter)
 {
     switch (letter) {
     case '2': return 2;
+    case 'J': return d->forward_taps > 1 ? d->forward_taps : 1;
     case 'V': return d->vocabulary;
     case 'W': return d->embedding_width;
     case 'E': return d->width;
@@ -136,8 +137,9 @@ size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t sh
         shape[2] = (uint64_t)d->head_dim;
         return 3;
     }
-    const size_t rank = strlen(slots[slot].shape);
+    size_t rank = strlen(slots[slot].shape);
     for (size_t i = 0; i < rank; i++) shape[i] = (uint64_t)extent_of(d, slots[slot].shape[i]);
+    if (slots[slot].shape[rank - 1] == 'J' && shape[rank - 1] == 1) rank--;
     return rank;
 }
 
@@ -194,6 +196,7 @@ int model_slot_wanted(const model_description *d, model_slot slot)
     case SLOT_O_BIAS: return d->biases && !d->attention_unbiased;
     case SLOT_IN_BIAS:
     case SLOT_OUT_BIAS: return d->biases;
+    case SLOT_DISTANCE_VALUE: return d->window > 0;
     case SLOT_DISTANCE: return d->relative_rows > 0 && !d->to_position && !d->from_position;
     case SLOT_RELATIVE_K: return d->distances || (d->to_position && !d->relative_shared);
     case SLOT_RELATIVE_K_BIAS: return d->to_position && !d->relative_shared && !d->fused_heads;
@@ -282,15 +285,25 @@ static char *shape_text(char *out, size_t capacity, const uint64_t *shape, size_
     return out;
 }
 
+/* Axes of one element do not count: a convolution over one token is a map. */
+static int same_shape(const uint64_t *a, size_t a_rank, const uint64_t *b, size_t b_rank)
+{
+    size_t i = 0, j = 0;
+    while (1) {
+        while (i < a_rank && a[i] == 1) i++;
+        while (j < b_rank && b[j] == 1) j++;
+        if (i == a_rank || j == b_rank) return i == a_rank && j == b_rank;
+        if (a[i++] != b[j++]) return 0;
+    }
+}
+
 static locus_status check_shape(const model_checkpoint *c, model_slot slot, const char *name,
                                 const place *p, locus_error *error)
 {
     uint64_t want[4];
     const size_t rank = model_slot_shape(c->description, slot, want);
     char found[96], expected[96];
-    int same = p->tensor->rank == rank;
-    for (size_t i = 0; same && i < rank; i++) same = p->tensor->shape[i] == want[i];
-    if (same) return LOCUS_OK;
+    if (same_shape(p->tensor->shape, p->tensor->rank, want, rank)) return LOCUS_OK;
     return locus_fail(error, LOCUS_ERR_FORMAT, "%s: tensor %s: found %s, expected %s",
                       c->names[p->file], name,
                       shape_text(found, sizeof found, p->tensor->shape, p->tensor->rank),

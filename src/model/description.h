@@ -23,10 +23,11 @@ typedef struct model_description {
     int64_t vocabulary, embedding_width;                  /* rows and columns of the word table */
     int64_t positions;      /* rows of the learned position table; 0: there is none */
     int64_t first_position; /* row of the first token */
-    int64_t padding;     /* >= 0: tokens of this id take this row and are not counted; -1: none */
-    int always_mapped;   /* 1: embeddings go through a map even where the widths are the same */
-    int64_t types;       /* rows of the token-type table; 0: none */
-    int64_t most_tokens; /* of one sequence; 0: no limit */
+    int64_t padding; /* >= 0: tokens of this id take this row and are not counted; -1: none */
+    double embedding_factor; /* of word rows; 0: 1 */
+    int always_mapped;       /* 1: embeddings go through a map even where the widths are the same */
+    int64_t types;           /* rows of the token-type table; 0: none */
+    int64_t most_tokens;     /* of one sequence; 0: no limit */
 
     int norm_first;   /* 1: before the sublayers */
     int norm_centred; /* 1: LayerNorm, 0: RMSNorm */
@@ -36,8 +37,9 @@ typedef struct model_description {
 
     locus_activation activation;
     int gated;
-    int fused_heads;   /* DeBERTa v1: q, k, v in one tensor, head by head, k without a bias */
-    int shared_layers; /* 1: one set of weights for all layers */
+    int64_t forward_taps; /* > 1: its two maps are convolutions over that many tokens */
+    int fused_heads;      /* DeBERTa v1: q, k, v in one tensor, head by head, k without a bias */
+    int shared_layers;    /* 1: one set of weights for all layers */
 
     const char *positions_name; /* "learned", for people */
     const char *scheme;         /* of attention */
@@ -50,6 +52,10 @@ typedef struct model_description {
     int distances; /* 1: the table is made of sinusoids of the distance (options.table), projected by
                       RELATIVE_K; u and w are added to q */
     int segments;  /* 1: a term for pairs of tokens of two types, and no type table */
+
+    int64_t
+        window; /* > 0: a table of that many distances to either side for keys and one for values;
+                       nothing is added beyond it */
 
     int64_t relative_rows;          /* of a table that q and k are dotted with; 0: none */
     int relative_norm;              /* DeBERTa: its table goes through a norm */

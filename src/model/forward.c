@@ -82,7 +82,8 @@ static void embed(const run *r)
     const int64_t width = r->d->embedding_width;
     float *x = r->w.narrow != NULL ? r->w.narrow : r->w.h;
     const locus_rows y = {x, r->pass->tokens, width};
-    locus_embedding terms[3] = {{m->word, width, r->batch->ids, 0, 1.0f}};
+    const float factor = r->d->embedding_factor > 0.0 ? (float)r->d->embedding_factor : 1.0f;
+    locus_embedding terms[3] = {{m->word, width, r->batch->ids, 0, factor}};
     int64_t count = 1;
     if (m->type != NULL)
         terms[count++] = (locus_embedding){m->type, width, r->batch->types, 0, 1.0f};
@@ -144,6 +145,10 @@ static void feed_forward(const run *r, const model_layer *layer, float *to, cons
 {
     const int64_t N = r->pass->tokens;
     model_end end = {.activation = r->d->activation};
+    if (r->d->forward_taps > 1) {
+        model_taps_forward(r->pass, layer, &r->w, to, x, residual);
+        return;
+    }
     if (r->d->gated) {
         model_map_apply(r->m, r->w.linear, &layer->gate, r->w.gate, x, N, NULL);
         end.gate = r->w.gate;
@@ -219,7 +224,7 @@ static void give_logits(const run *r)
         model_fill(r->pass, r->batch, &r->w, r->results->logits);
         return;
     }
-    if (r->d->head == LOCUS_MODEL_TAG) {
+    if (r->d->head == LOCUS_MODEL_TAG || r->d->head == LOCUS_MODEL_PRIOR) {
         model_map_apply(m, r->w.linear, &m->head_out, r->results->logits, r->w.h, r->pass->tokens,
                         NULL);
         return;

@@ -27,6 +27,7 @@ typedef struct model_layer {
     model_map o, in, gate, out;
     model_norm attention_norm, forward_norm;
     locus_tensors tables;                /* of attention: rel_k, rel_q, bias */
+    locus_packed in_taps, out_taps;      /* of convolutions in place of `in` and `out` */
     model_map relative;                  /* [A, E]: of sinusoids of the distance; or none */
     const float *segment_bias, *segment; /* [H, D], [2, H, D]; or NULL */
 } model_layer;
@@ -46,7 +47,8 @@ struct locus_model {
     model_map head_map, head_out;
     model_map fill_map, fill_out;
     model_norm fill_norm;
-    const char **labels; /* [labels] */
+    const char **labels;  /* [labels] */
+    int64_t *window_rows; /* [2 window + 3]: the row of a table of each distance */
     locus_arena texts;
     locus_model_pooling pooling;
     int unit_length;

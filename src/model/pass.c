@@ -78,6 +78,15 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
         if (!locus_convolution_workspace(&convolution, &f, p->longest)) c.failed = 1;
         w->convolution = carve(&c, 1, (int64_t)convolution, 1);
     }
+    if (d->forward_taps > 1) {
+        const locus_convolution in = model_taps_in(p->model, &p->model->layers[0]);
+        const locus_convolution out = model_taps_out(p->model, &p->model->layers[0]);
+        uint64_t other = 0;
+        if (!locus_convolution_workspace(&convolution, &in, p->longest) ||
+            !locus_convolution_workspace(&other, &out, p->longest))
+            c.failed = 1;
+        w->convolution = carve(&c, 1, (int64_t)(convolution > other ? convolution : other), 1);
+    }
     w->linear = carve(&c, 1, (int64_t)locus_linear_workspace(&p->model->linear), 1);
     return !c.failed && locus_to_size(&w->bytes, c.at + LOCUS_ALIGNMENT);
 }

