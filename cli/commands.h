@@ -15,6 +15,7 @@ extern const cli_command cmd_run;
 extern const cli_command cmd_tokenize;
 extern const cli_command cmd_demo;
 extern const cli_command cmd_bench;
+extern const cli_command cmd_lab;
 extern const cli_command cmd_help;
 
 #endif

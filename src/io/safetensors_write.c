@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "core/crc32.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/size.h"
@@ -35,6 +37,7 @@ struct locus_file_writer {
     locus_arena arena;
     locus_list items, metadata; /* item, locus_file_entry */
     locus_names item_names, metadata_names;
+    char *sum; /* the digits of metadata "sum"; NULL: none */
 };
 
 static const char *item_name(const void *owner, size_t index)
@@ -155,6 +158,14 @@ locus_status locus_file_put_metadata(locus_file_writer *w, const char *key, cons
     return refuse(w, LOCUS_ERR_MEMORY, "metadata", key, "no memory", error);
 }
 
+locus_status locus_file_put_sum(locus_file_writer *w, locus_error *error)
+{
+    LOCUS_TRY(locus_file_put_metadata(w, LOCUS_FILE_SUM, LOCUS_FILE_NO_SUM, error));
+    const locus_file_entry *entry = locus_list_at(&w->metadata, w->metadata.count - 1);
+    w->sum = (char *)(uintptr_t)entry->key + sizeof LOCUS_FILE_SUM;
+    return LOCUS_OK;
+}
+
 /* Fill in dtype, size and place; NULL or what is wrong, in `detail` where it is long. */
 static const char *measure(const locus_file_writer *w, item *put, const char *dtype,
                            locus_error *detail)
@@ -211,7 +222,9 @@ locus_status locus_file_put(locus_file_writer *w, const char *name, const char *
 /* ---- the sink: counts, or writes through the buffer; the first failure sticks ---- */
 
 typedef struct sink {
-    locus_system_output *output; /* NULL: only count */
+    locus_system_output *output; /* NULL: only count, or sum up */
+    int sums;                    /* 1: `crc` is that of everything so far */
+    uint32_t crc;
     unsigned char *buffer;
     size_t used;
     uint64_t total;
@@ -229,6 +242,7 @@ static void flush(sink *s)
 static void emit(sink *s, const void *data, size_t bytes)
 {
     s->total += bytes;
+    if (s->sums) s->crc = locus_crc32(s->crc, data, bytes);
     if (s->output == NULL || bytes == 0) return;
     if (bytes > BUFFER_BYTES - s->used) flush(s);
     if (bytes > BUFFER_BYTES) {
@@ -329,28 +343,43 @@ static void emit_data(sink *s, const item *put)
         const size_t part = bytes - at < BUFFER_BYTES ? bytes - at : BUFFER_BYTES;
         memcpy(s->buffer, data + at, part);
         locus_swap_words(s->buffer, part, put->dtype->word);
+        if (s->sums) s->crc = locus_crc32(s->crc, s->buffer, part);
         s->used = part;
         s->total += part;
         flush(s);
     }
 }
 
-static locus_status write_file(locus_file_writer *w, locus_error *error)
+static void emit_file(sink *s, const locus_file_writer *w, uint64_t header)
 {
     unsigned char length[LOCUS_FILE_LENGTH_BYTES];
+    locus_store_u64(length, header);
+    emit(s, length, sizeof length);
+    emit_header(s, w); /* 8 bytes are out already: padding comes out the same */
+    for (size_t i = 0; i < w->items.count; i++) emit_data(s, locus_list_at(&w->items, i));
+    flush(s);
+}
+
+/* The digits of the sum count as zeros, which is what stands there until now. */
+static void make_sum(locus_file_writer *w, uint64_t header)
+{
+    sink s = {.sums = 1, .buffer = w->buffer};
+    emit_file(&s, w, header);
+    snprintf(w->sum, sizeof LOCUS_FILE_NO_SUM, "%08" PRIx32, s.crc);
+}
+
+static locus_status write_file(locus_file_writer *w, locus_error *error)
+{
     sink counter = {.status = LOCUS_OK};
     emit_header(&counter, w);
     if (counter.total > LOCUS_FILE_MAX_HEADER)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "found a header of %" PRIu64 " bytes, expected at most %u [S04]",
                           counter.total, LOCUS_FILE_MAX_HEADER);
+    if (w->sum != NULL) make_sum(w, counter.total);
     LOCUS_TRY(locus_system_output_begin(&w->output, error));
     sink s = {.output = &w->output, .buffer = w->buffer, .error = error};
-    locus_store_u64(length, counter.total);
-    emit(&s, length, sizeof length);
-    emit_header(&s, w); /* 8 bytes are out already: padding comes out the same */
-    for (size_t i = 0; i < w->items.count; i++) emit_data(&s, locus_list_at(&w->items, i));
-    flush(&s);
+    emit_file(&s, w, counter.total);
     LOCUS_TRY(s.status);
     return locus_system_output_finish(&w->output, error);
 }

@@ -49,6 +49,14 @@ locus_status locus_file_check_layout(const locus_file *file, locus_error *error)
  * refused before it becomes a C string. */
 const char *locus_file_name_fault(const char *name, size_t bytes);
 
+/* Metadata "sum": the CRC-32 of the whole file with these eight digits as zeros, in lower-case
+ * hexadecimal. The writer fills them in; a reader asks for the check. Declared once, before any
+ * other metadata. */
+#define LOCUS_FILE_SUM "sum"
+#define LOCUS_FILE_NO_SUM "00000000"
+locus_status locus_file_put_sum(locus_file_writer *writer, locus_error *error);
+locus_status locus_file_check_sum(const locus_file *file, locus_error *error);
+
 /* Put "PATH: " in front of a message, the path escaped. Returns `status`. */
 locus_status locus_file_fail_in(locus_error *error, locus_status status, const char *path);
 

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef CLI_LAB_H
+#define CLI_LAB_H
+
+/* locus lab: what its actions share. */
+
+#include "cli.h"
+
+typedef struct lab_values {
+    const char *action, *task, *scheme, *text, *output, *terms, *positions;
+    const char *profile, *tasks, *schemes;
+    cli_words folders;
+    uint32_t layers, width, heads, batch, steps, length, seed, seeds, clip, memory, threads;
+    uint32_t save_every, stop, from, count, jobs;
+    double rate;
+    int resume, sweep_rate;
+} lab_values;
+
+/* Values of options that were not given. */
+#define LAB_NOT_GIVEN UINT32_MAX
+
+int lab_train_action(const lab_values *values);
+int lab_batches_action(const lab_values *values);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* locus lab train and batches: one run, and the batches that it reads. */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lab.h"
+#include "lab/lab.h"
+#include "text.h"
+
+enum { INTERRUPTED = 130 };
+
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+    (void)number;
+    interrupted = 1;
+}
+
+static void watch_signals(void)
+{
+    struct sigaction action = {.sa_handler = on_interrupt};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+static lab_settings settings_of(const lab_values *values)
+{
+    lab_settings settings;
+    lab_settings_init(&settings);
+    settings.task = values->task;
+    settings.scheme = values->scheme;
+    settings.text = values->text;
+    settings.terms = values->terms;
+    settings.positions = values->positions;
+    settings.layers = values->layers;
+    settings.width = values->width;
+    settings.heads = values->heads;
+    settings.batch = values->batch;
+    settings.length = values->length;
+    if (values->steps != LAB_NOT_GIVEN) settings.steps = values->steps;
+    if (values->clip != LAB_NOT_GIVEN) settings.clip = values->clip;
+    settings.memory = values->memory;
+    settings.rate = values->rate;
+    settings.seed = values->seed;
+    settings.threads = values->threads;
+    settings.save_every = values->save_every;
+    settings.stop = values->stop;
+    return settings;
+}
+
+static int missing(const char *what)
+{
+    return cli_complain("lab", CLI_USAGE, "%s is missing; see \"locus lab --help\"", what);
+}
+
+/* ---- train ---- */
+
+typedef struct viewer {
+    int terminal;
+    double last; /* seconds, of the last line */
+} viewer;
+
+static double now(void)
+{
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
+}
+
+/* Several times a second on a terminal, in one line; else a line every 10 seconds. */
+static void show_progress(void *context, const lab_progress *p)
+{
+    viewer *v = context;
+    const int last = p->step == p->steps;
+    const double time = now();
+    if (!last && time - v->last < (v->terminal ? 0.2 : 10.0)) return;
+    v->last = time;
+    fprintf(stderr, "%s%s: step %" PRId64 " of %" PRId64 ", loss %.4f, %.1f steps/s, %.0f s left%s",
+            v->terminal ? "\r\033[K" : "", p->name, p->step, p->steps, p->loss, p->steps_per_second,
+            p->seconds_left, v->terminal && !last ? "" : "\n");
+}
+
+static void show_note(void *context, const char *line)
+{
+    (void)context;
+    char quoted[640];
+    fprintf(stderr, "locus lab: %s\n", text_quote(quoted, sizeof quoted, line));
+}
+
+int lab_train_action(const lab_values *values)
+{
+    viewer v = {.terminal = isatty(STDERR_FILENO)};
+    const lab_watch watch = {
+        .interrupted = &interrupted, .progress = show_progress, .note = show_note, .context = &v};
+    locus_error error = {""};
+    lab_outcome outcome = LAB_FINISHED;
+    if (values->task == NULL) return missing("--task");
+    if (values->scheme == NULL) return missing("--scheme");
+    if (values->output == NULL) return missing("-o DIR");
+    const lab_settings settings = settings_of(values);
+    watch_signals();
+    const locus_status status =
+        lab_train(&settings, values->output, values->resume, &watch, &outcome, &error);
+    if (status != LOCUS_OK) return cli_report("lab", status, NULL, &error);
+    if (outcome != LAB_INTERRUPTED) return CLI_DONE;
+    fprintf(stderr, "%slocus lab: saved; the same command with --resume goes on\n",
+            v.terminal ? "\n" : "");
+    return INTERRUPTED;
+}
+
+/* ---- batches ---- */
+
+int lab_batches_action(const lab_values *values)
+{
+    locus_error error = {""};
+    if (values->task == NULL) return missing("--task");
+    if (values->output == NULL) return missing("-o FILE");
+    lab_settings settings = settings_of(values);
+    if (settings.scheme == NULL) settings.scheme = settings.memory > 0 ? "transformer_xl" : "none";
+    const locus_status status =
+        lab_batches(&settings, values->from, values->count, values->output, &error);
+    return status == LOCUS_OK ? CLI_DONE : cli_report("lab", status, NULL, &error);
+}

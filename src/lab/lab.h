@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_LAB_LAB_H
+#define LOCUS_LAB_LAB_H
+
+/* The lab as the command line sees it: one training run, its batches, a comparison of runs. */
+
+#include <locus/status.h>
+
+#include <signal.h>
+
+/* Settings of one run; texts are borrowed. 0 or NULL: the default, but for those that say
+ * otherwise. lab_settings_init, fields, then the call. */
+typedef struct lab_settings {
+    const char *task;      /* "copy" or "T1"; required                                    */
+    const char *scheme;    /* required                                                    */
+    const char *text;      /* file for text and masked; NULL: the novels inside           */
+    const char *terms;     /* deberta: "c2p,p2c", "c2p", "p2c", "none"                    */
+    const char *positions; /* sinusoidal, learned: "plain", "offset", "subset:M"        */
+    int64_t layers, width, heads, batch, length;
+    int64_t steps;  /* -1: the default                                                 */
+    int64_t clip;   /* shaw; -1: the default                                           */
+    int64_t memory; /* transformer_xl on text: rows; 0: none                           */
+    double rate;    /* at its peak                                                     */
+    uint64_t seed;
+    uint32_t threads;   /* does not show in any bit                                    */
+    int64_t save_every; /* steps between checkpoints                                   */
+    int64_t stop;       /* save after this step and end; 0: at the last                */
+} lab_settings;
+
+void lab_settings_init(lab_settings *settings);
+
+/* How far a run is. */
+typedef struct lab_progress {
+    const char *name; /* of the run */
+    int64_t step, steps;
+    double loss, validation; /* validation: the last one, below 0: none yet */
+    double steps_per_second, seconds_left;
+} lab_progress;
+
+/* Who looks on. */
+typedef struct lab_watch {
+    const volatile sig_atomic_t *interrupted; /* not 0: save and end; NULL: nobody asks    */
+    void (*progress)(void *context, const lab_progress *progress); /* NULL: nobody looks    */
+    void (*note)(void *context, const char *line);                 /* warnings; may be NULL */
+    void *context;
+} lab_watch;
+
+typedef enum lab_outcome { LAB_FINISHED, LAB_STOPPED, LAB_INTERRUPTED } lab_outcome;
+
+/* Train into `folder`, which is made where it is not there. A folder that holds a run is refused
+ * without `resume`, and with other settings than its own. */
+locus_status lab_train(const lab_settings *settings, const char *folder, int resume,
+                       const lab_watch *watch, lab_outcome *outcome, locus_error *error);
+
+/* The batches of steps from .. from + count - 1 as tokens.S, targets.S, weight.S. */
+locus_status lab_batches(const lab_settings *settings, int64_t from, int64_t count,
+                         const char *path, locus_error *error);
+
+#endif

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef LOCUS_LAB_SETTINGS_H
+#define LOCUS_LAB_SETTINGS_H
+
+/* The settings of a run, complete: defaults filled in, checked, and as run.json spells them. */
+
+#include "lab/lab.h"
+#include "lab/task.h"
+
+/* How the rows of learned and sinusoidal positions are chosen. */
+typedef enum lab_positions { LAB_PLAIN, LAB_OFFSET, LAB_SUBSET } lab_positions;
+
+typedef struct lab_plan {
+    lab_settings settings; /* nothing left open */
+    const lab_task *task;
+    lab_positions positions;
+    int64_t position_rows;
+    train_shape shape;
+    lab_corpus corpus; /* empty where the task reads no text */
+} lab_plan;
+
+locus_status lab_plan_new(lab_plan *plan, const lab_settings *settings, locus_error *error);
+void lab_plan_free(lab_plan *plan);
+
+/* FOLDER/run.json is written, or, where it is there, compared: the first difference that changes
+ * what is learned is refused. *found: it was there. */
+locus_status lab_plan_write(const lab_plan *plan, const char *folder, locus_error *error);
+locus_status lab_plan_compare(const lab_plan *plan, const char *folder, int *found,
+                              locus_error *error);
+
+#endif
