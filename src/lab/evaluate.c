@@ -246,7 +246,8 @@ static locus_status read_streams(const lab_judge *judge, int64_t length, plot_te
     return status;
 }
 
-static locus_status read_text(const lab_judge *judge, int64_t length, plot_text *out, locus_error *error)
+static locus_status read_text(const lab_judge *judge, int64_t length, plot_text *out,
+                              locus_error *error)
 {
     const int64_t n = judge->plan->settings.length;
     const lab_test test = {.purpose = ".test", .length = length};

@@ -109,7 +109,8 @@ void lab_log_add(lab_log *log, const lab_log_step *s)
 {
     char line[256];
     snprintf(line, sizeof line,
-             "{\"step\":%" PRId64 ",\"loss\":%.9g,\"rate\":%.9g,\"grad_norm\":%.9g,\"tokens\":%" PRId64
+             "{\"step\":%" PRId64
+             ",\"loss\":%.9g,\"rate\":%.9g,\"grad_norm\":%.9g,\"tokens\":%" PRId64
              ",\"seconds\":%.6f}\n",
              s->step, s->loss, s->rate, s->norm, s->tokens, s->seconds);
     append(log, line);

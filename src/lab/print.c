@@ -35,9 +35,9 @@ void lab_print_string(plot_text *text, const char *string)
 locus_status lab_print_save(plot_text *text, const char *folder, const char *name,
                             locus_error *error)
 {
-    const locus_status status =
-        text->failed ? locus_fail(error, LOCUS_ERR_MEMORY, "no memory for %s", name)
-                     : lab_file_write(folder, name, text->to, error);
+    const locus_status status = text->failed
+                                    ? locus_fail(error, LOCUS_ERR_MEMORY, "no memory for %s", name)
+                                    : lab_file_write(folder, name, text->to, error);
     locus_text_free(text->to);
     return status;
 }

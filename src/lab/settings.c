@@ -327,9 +327,9 @@ locus_status lab_plan_compare(const lab_plan *plan, const char *folder, int *fou
     locus_text wanted = {.data = NULL};
     plot_text out = {.to = &wanted};
     describe(plan, 0, &out);
-    const locus_status status =
-        out.failed ? locus_fail(error, LOCUS_ERR_MEMORY, "no memory for run.json")
-                   : compare_lines(path, text, wanted.data, error);
+    const locus_status status = out.failed
+                                    ? locus_fail(error, LOCUS_ERR_MEMORY, "no memory for run.json")
+                                    : compare_lines(path, text, wanted.data, error);
     locus_text_free(&wanted);
     locus_release(NULL, text);
     return status;

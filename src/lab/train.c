@@ -226,7 +226,7 @@ static void put_whole_run(const session *s, plot_text *out)
     else if (s->plan.task->measure == LAB_ROWS || s->plan.task->measure == LAB_ANSWER)
         lab_print(out, ",steps_to_99,undefined\n");
     lab_print(out, ",parameters,%" PRId64 "\n,position_parameters,%" PRId64 "\n,chance,%.9g\n", all,
-            positional, s->plan.task->chance);
+              positional, s->plan.task->chance);
 }
 
 static locus_status write_cost(const session *s, double milliseconds, locus_error *error)
@@ -235,7 +235,7 @@ static locus_status write_cost(const session *s, double milliseconds, locus_erro
     plot_text out = {.to = &text};
     const double steps = s->log.steps > 0 ? (double)s->log.steps : 1.0;
     lab_print(&out, "metric,value\nms_per_step,%.6g\nseconds,%.6g\n", 1e3 * s->log.seconds / steps,
-            s->log.seconds);
+              s->log.seconds);
     if (milliseconds >= 0.0) lab_print(&out, "read_8x_ms,%.6g\n", milliseconds);
     lab_print(&out, "peak_bytes,%zu\n", s->model->step_peak);
     return lab_print_save(&out, s->folder, "cost.csv", error);

@@ -279,6 +279,9 @@ def cases(full):
     small = {"layers": 2, "width": 32, "heads": 2, "batch": 8}
     for scheme in SCHEMES:
         yield {"task": "copy", "scheme": scheme, "seed": 1, "length": 6, **small}
+    # gradients of fewer floats than one NORM_BLOCK (4096) of the norm; all others have more
+    yield {"task": "parity", "scheme": "alibi", "seed": 9, "length": 5, "layers": 1, "width": 8,
+           "heads": 2, "batch": 4}
     yield {"task": "masked", "scheme": "t5", "seed": 3, "length": 24, **small}
     yield {"task": "masked", "scheme": "deberta", "seed": 3, "length": 24, "terms": "c2p", **small}
     yield {"task": "text", "scheme": "transformer_xl", "seed": 2, "length": 16, "memory": 12, **small}
