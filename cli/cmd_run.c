@@ -7,7 +7,7 @@
 #include "run.h"
 #include "text.h"
 
-enum { MOST_THREADS = 256, MOST_BATCH = 1 << 20, TOKENS_PER_BATCH = 2048 };
+enum { MOST_THREADS = 256, MOST_BEAMS = 64, MOST_BATCH = 1 << 20, TOKENS_PER_BATCH = 2048 };
 
 static const char *task_name(size_t index)
 {
@@ -69,7 +69,9 @@ static int check(const run_values *v)
 
 static int run_command(int argc, char **argv)
 {
-    run_values values = {.tokens_per_batch = TOKENS_PER_BATCH};
+    run_values values = {
+        .tokens_per_batch = TOKENS_PER_BATCH,
+        .generation = {.min_length = RUN_UNSET, .no_repeat_ngram = RUN_UNSET, .top_k = RUN_UNSET}};
     int exit_code = CLI_DONE;
     if (!cli_parse(&cmd_run, argc, argv, &values, &exit_code)) return exit_code;
     exit_code = check(&values);
@@ -83,6 +85,10 @@ static const cli_example run_examples[] = {
     {"locus run all-MiniLM-L6-v2 --file lines.txt --json", "of every line, as JSON, as they come"},
     {"locus run reranker \"a question\" --pair \"an answer\"", "the labels of a pair"},
     {"locus run some-tagger \"Ada lives in Paris.\" --task tokens", "a label for every token"},
+    {"locus run opus-mt-en-fr \"The cat sleeps.\"", "a translation, by the beams of the model"},
+    {"locus run stories260K \"Once upon a time\" --max-length 200", "a text continued"},
+    {"locus run stories260K \"Once\" --sample --temperature 0.8 --top-k 40 --seed 7",
+     "another one, which the seed decides"},
     {"locus run deberta-v3-xsmall \"Hello\" --task hidden -o h.safetensors",
      "what every layer made of it"},
     {"locus run all-MiniLM-L6-v2 --ids 101,7592,102 --json", "token ids instead of a text"},
@@ -94,7 +100,7 @@ static const cli_example run_examples[] = {
 static const cli_option run_options[] = {
     {.name = "task",
      .argument = "TASK",
-     .help = "embed, classify, tokens or hidden (what the model is for)",
+     .help = "embed, classify, tokens, generate or hidden (what the model is for)",
      .kind = CLI_LIST,
      .value = task_name,
      FIELD(task)},
@@ -113,6 +119,11 @@ static const cli_option run_options[] = {
      .help = "token ids with commas between; nothing is added",
      .kind = CLI_LIST,
      FIELD(ids)},
+    {.name = "decoder-ids",
+     .argument = "LIST",
+     .help = "what the decoder behind an encoder begins with; nothing is added",
+     .kind = CLI_LIST,
+     FIELD(decoder_ids)},
     {.name = "truncate",
      .argument = "N",
      .help = "cut to N tokens, special ones included",
@@ -123,9 +134,66 @@ static const cli_option run_options[] = {
     {.name = "output",
      .letter = 'o',
      .argument = "FILE",
-     .help = "hidden: safetensors with hidden.0 to hidden.L, [1,T,E] F32",
+     .help = "hidden: safetensors with hidden.0 to hidden.L, [1,T,E] F32, logits of decoders",
      .kind = CLI_OUTPUT,
      FIELD(output)},
+    {.name = "beams",
+     .argument = "N",
+     .help = "generate: width of the beam search, 1: greedy (the model's)",
+     .kind = CLI_INTEGER,
+     .minimum = 1,
+     .maximum = MOST_BEAMS,
+     FIELD(generation.beams)},
+    {.name = "max-length",
+     .argument = "N",
+     .help = "generate: tokens of a whole sequence (the model's)",
+     .kind = CLI_INTEGER,
+     .minimum = 1,
+     .maximum = MOST_BATCH,
+     FIELD(generation.max_length)},
+    {.name = "min-length",
+     .argument = "N",
+     .help = "generate: no end before so many tokens (the model's)",
+     .kind = CLI_INTEGER,
+     .maximum = MOST_BATCH,
+     FIELD(generation.min_length)},
+    {.name = "length-penalty",
+     .argument = "X",
+     .help = "generate: scores of beams are divided by their length to this power (the model's)",
+     .kind = CLI_LIST,
+     FIELD(generation.length_penalty)},
+    {.name = "no-repeat-ngram",
+     .argument = "N",
+     .help = "generate: no N tokens in a row occur twice, 0: they may (the model's)",
+     .kind = CLI_INTEGER,
+     .maximum = MOST_BATCH,
+     FIELD(generation.no_repeat_ngram)},
+    {.name = "sample",
+     .help = "generate: draw tokens instead of taking the best",
+     .kind = CLI_FLAG,
+     FIELD(generation.sample)},
+    {.name = "temperature",
+     .argument = "X",
+     .help = "sampling: logits are divided by it (the model's)",
+     .kind = CLI_REAL,
+     FIELD(generation.temperature)},
+    {.name = "top-k",
+     .argument = "N",
+     .help = "sampling: from the N best tokens, 0: from all (the model's)",
+     .kind = CLI_INTEGER,
+     .maximum = UINT32_MAX - 1,
+     FIELD(generation.top_k)},
+    {.name = "top-p",
+     .argument = "X",
+     .help = "sampling: from the best tokens of this probability together (the model's)",
+     .kind = CLI_REAL,
+     FIELD(generation.top_p)},
+    {.name = "seed",
+     .argument = "N",
+     .help = "sampling: the same seed draws the same tokens (0)",
+     .kind = CLI_INTEGER,
+     .maximum = UINT32_MAX,
+     FIELD(generation.seed)},
     {.name = "tokens-per-batch",
      .argument = "N",
      .help = "run when so many tokens have come together (2048)",

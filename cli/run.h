@@ -9,8 +9,20 @@
 #include "cli.h"
 #include "json.h"
 
+/* Settings of generation; the model's own where they are not given. */
+typedef struct run_generation {
+    uint32_t beams, max_length; /* 0: not given */
+    uint32_t min_length, no_repeat_ngram, top_k;
+    uint32_t seed;
+    double temperature, top_p;  /* 0: not given */
+    const char *length_penalty; /* a number, also below 0; NULL: not given */
+    int sample;
+} run_generation;
+#define RUN_UNSET UINT32_MAX
+
 typedef struct run_values {
-    const char *model, *task, *pair, *file, *ids, *isa, *output;
+    const char *model, *task, *pair, *file, *ids, *decoder_ids, *isa, *output;
+    run_generation generation;
     cli_words texts;
     uint32_t threads, truncate, tokens_per_batch;
     int json;
@@ -27,6 +39,8 @@ typedef struct run_session {
     locus_texts *texts;         /* the batch */
     uint32_t *ids;              /* of --ids */
     size_t id_count;
+    uint32_t *decoder_ids; /* of --decoder-ids */
+    size_t decoder_id_count;
     uint64_t answered; /* inputs of the batches before */
     int several;       /* more inputs than one may come */
     double progress;   /* part of the file that is in batches; negative: not known */
@@ -39,7 +53,7 @@ struct run_task {
     int (*run)(run_session *s);
 };
 
-extern const run_task run_classify, run_tokens, run_embed, run_hidden;
+extern const run_task run_classify, run_tokens, run_generate, run_embed, run_hidden;
 
 /* run_task.c: all tasks, in the order in which one is chosen where none is asked for; NULL beyond
  * the last. */

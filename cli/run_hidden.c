@@ -7,17 +7,66 @@
 
 static int given(const locus_model_info *info) { return info->layers > 0; }
 
-static int write_file(const run_session *s, const run_text *text, float *const *hidden)
+/* Everything that is written; parts may be absent. */
+typedef struct states {
+    int64_t tokens, decoder_tokens;
+    float **hidden;         /* [layers + 1]                     */
+    float **decoder_hidden; /* [decoder layers + 1], or NULL    */
+    float *logits;          /* [tokens of the decoder, V]; NULL */
+} states;
+
+/* ---- memory ---- */
+
+/* `count` arrays in one block; NULL: no memory. Freed by free_arrays. */
+static float **new_arrays(int64_t count, int64_t size)
 {
-    const uint64_t shape[3] = {1, (uint64_t)text->count, (uint64_t)s->info.width};
+    float **arrays = calloc((size_t)count, sizeof *arrays);
+    float *numbers = calloc((size_t)(count * size) + 1, sizeof *numbers);
+    if (arrays == NULL || numbers == NULL) {
+        free(arrays);
+        free(numbers);
+        return NULL;
+    }
+    for (int64_t i = 0; i < count; i++) arrays[i] = numbers + i * size;
+    return arrays;
+}
+
+static void free_arrays(float **arrays)
+{
+    if (arrays != NULL) free(arrays[0]);
+    free(arrays);
+}
+
+/* ---- the file ---- */
+
+static locus_status put(locus_file_writer *writer, const char *prefix, float *const *arrays,
+                        int64_t count, const uint64_t *shape, locus_error *error)
+{
+    locus_status status = LOCUS_OK;
+    for (int64_t i = 0; status == LOCUS_OK && arrays != NULL && i < count; i++) {
+        char name[48];
+        snprintf(name, sizeof name, "%shidden.%" PRId64, prefix, i);
+        status = locus_file_put(writer, name, "F32", 3, shape, arrays[i], error);
+    }
+    return status;
+}
+
+static int write_file(const run_session *s, const states *all)
+{
+    const uint64_t width = (uint64_t)s->info.width, rows = (uint64_t)all->decoder_tokens;
+    const uint64_t shape[3] = {1, (uint64_t)all->tokens, width};
+    const uint64_t decoder_shape[3] = {1, rows, width};
+    const uint64_t logits_shape[3] = {1, rows, (uint64_t)s->info.next_tokens};
     locus_file_writer *writer = NULL;
     locus_error error = {""};
     locus_status status = locus_file_create(&writer, s->values->output, NULL, &error);
-    for (int64_t i = 0; status == LOCUS_OK && i <= s->info.layers; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "hidden.%" PRId64, i);
-        status = locus_file_put(writer, name, "F32", 3, shape, hidden[i], &error);
-    }
+    if (status == LOCUS_OK)
+        status = put(writer, "", all->hidden, s->info.layers + 1, shape, &error);
+    if (status == LOCUS_OK)
+        status = put(writer, "decoder.", all->decoder_hidden, s->info.decoder_layers + 1,
+                     decoder_shape, &error);
+    if (status == LOCUS_OK && all->logits != NULL)
+        status = locus_file_put(writer, "logits", "F32", 3, logits_shape, all->logits, &error);
     if (status == LOCUS_OK)
         status = locus_file_commit(writer, &error);
     else
@@ -25,14 +74,35 @@ static int write_file(const run_session *s, const run_text *text, float *const *
     return status == LOCUS_OK ? CLI_DONE : cli_report("run", status, s->values->output, &error);
 }
 
-static int compute(run_session *s, const run_text *text, float **hidden, float *numbers)
+/* ---- the model ---- */
+
+/* The encoder, then the decoder on --decoder-ids. */
+static int run_both(run_session *s, const run_text *text, const states *all)
+{
+    const int64_t offsets[2] = {0, text->count}, decoder[2] = {0, all->decoder_tokens};
+    const locus_model_results results = {.size = sizeof results,
+                                         .hidden = all->decoder_hidden,
+                                         .logits = all->logits};
+    locus_session *session = NULL;
+    locus_error error = {""};
+    locus_status status = locus_session_new(&session, s->model, 1, &error);
+    if (status == LOCUS_OK)
+        status = locus_session_read(session, text->ids, offsets, 1, all->hidden, &error);
+    if (status == LOCUS_OK)
+        status =
+            locus_session_step(session, (const int32_t *)s->decoder_ids, decoder, &results, &error);
+    locus_session_free(session);
+    return status == LOCUS_OK ? CLI_DONE : cli_report("run", status, NULL, &error);
+}
+
+static int compute(run_session *s, const run_text *text, const states *all)
 {
     json j = {.out = stdout};
-    for (int64_t i = 0; i <= s->info.layers; i++)
-        hidden[i] = numbers + i * text->count * s->info.width;
-    const locus_model_results results = {.size = sizeof results, .hidden = hidden};
-    int exit_code = run_forward(s, &results);
-    if (exit_code == CLI_DONE) exit_code = write_file(s, text, hidden);
+    const locus_model_results results = {.size = sizeof results,
+                                         .hidden = all->hidden,
+                                         .logits = all->logits};
+    int exit_code = all->decoder_hidden != NULL ? run_both(s, text, all) : run_forward(s, &results);
+    if (exit_code == CLI_DONE) exit_code = write_file(s, all);
     if (exit_code != CLI_DONE || !s->values->json) return exit_code;
     run_json_begin(&j, s, text);
     json_end(&j);
@@ -43,15 +113,27 @@ static int run(run_session *s)
 {
     if (s->answered > 0 || locus_texts_count(s->texts) != 1)
         return cli_complain("run", CLI_USAGE, "--task hidden writes the states of one text");
+    if (s->decoder_id_count > 0 && s->info.decoder_layers == 0)
+        return cli_complain("run", CLI_USAGE,
+                            "--decoder-ids: the model has no decoder behind an encoder");
     const run_text text = run_text_at(s, 0);
-    const size_t arrays = (size_t)s->info.layers + 1;
-    const size_t size = (size_t)(text.count * s->info.width);
-    float **hidden = calloc(arrays, sizeof *hidden);
-    float *numbers = calloc(arrays * size + 1, sizeof *numbers);
-    const int exit_code =
-        hidden != NULL && numbers != NULL ? compute(s, &text, hidden, numbers) : run_no_memory();
-    free(hidden);
-    free(numbers);
+    const int both = s->decoder_id_count > 0;
+    const int only = s->info.decoder_layers == 0 && s->info.next_tokens > 0;
+    states all = {.tokens = text.count,
+                  .decoder_tokens = both ? (int64_t)s->decoder_id_count : text.count};
+    all.hidden = new_arrays(s->info.layers + 1, text.count * s->info.width);
+    if (both)
+        all.decoder_hidden =
+            new_arrays(s->info.decoder_layers + 1, all.decoder_tokens * s->info.width);
+    if (both || only)
+        all.logits = calloc((size_t)(all.decoder_tokens * s->info.next_tokens) + 1, sizeof(float));
+    const int exit_code = all.hidden != NULL && (!both || all.decoder_hidden != NULL) &&
+                                  (!(both || only) || all.logits != NULL)
+                              ? compute(s, &text, &all)
+                              : run_no_memory();
+    free_arrays(all.hidden);
+    free_arrays(all.decoder_hidden);
+    free(all.logits);
     return exit_code;
 }
 

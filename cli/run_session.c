@@ -126,30 +126,33 @@ static int open_texts(run_session *s)
     return status == LOCUS_OK ? CLI_DONE : cli_report("run", status, NULL, &error);
 }
 
-/* --ids, before anything is opened. */
-static int read_ids(run_session *s)
+/* A list of ids, before anything is opened. */
+static int read_ids(const char *option, const char *text, uint32_t **ids, size_t *count)
 {
     char quoted[160];
-    const char *text = s->values->ids;
     if (text == NULL) return CLI_DONE;
-    s->ids = calloc(strlen(text) / 2 + 2, sizeof *s->ids);
-    if (s->ids == NULL) return run_no_memory();
-    if (pieces_read_ids(text, s->ids, &s->id_count)) return CLI_DONE;
+    *ids = calloc(strlen(text) / 2 + 2, sizeof **ids);
+    if (*ids == NULL) return run_no_memory();
+    if (pieces_read_ids(text, *ids, count)) return CLI_DONE;
     return cli_complain("run", CLI_USAGE,
-                        "--ids: expected whole numbers below 2^31 with commas between, got \"%s\"",
-                        text_quote(quoted, sizeof quoted, text));
+                        "--%s: expected whole numbers below 2^31 with commas between, got \"%s\"",
+                        option, text_quote(quoted, sizeof quoted, text));
 }
 
 int run_all(const run_values *values)
 {
     run_session s = {.values = values, .info = {.size = sizeof s.info}, .progress = -1.0};
     s.several = values->file != NULL || values->texts.count > 1;
-    int exit_code = read_ids(&s);
+    int exit_code = read_ids("ids", values->ids, &s.ids, &s.id_count);
+    if (exit_code == CLI_DONE)
+        exit_code =
+            read_ids("decoder-ids", values->decoder_ids, &s.decoder_ids, &s.decoder_id_count);
     if (exit_code == CLI_DONE) exit_code = open_model(&s);
     if (exit_code == CLI_DONE) exit_code = open_tokenizer(&s);
     if (exit_code == CLI_DONE) exit_code = open_texts(&s);
     if (exit_code == CLI_DONE) exit_code = walk(&s);
     free(s.ids);
+    free(s.decoder_ids);
     locus_texts_free(s.texts);
     locus_tokenizer_close(s.tokenizer);
     locus_model_free(s.model);

@@ -9,6 +9,7 @@
 #include <locus/call.h>
 #include <locus/case.h>
 #include <locus/explain.h>
+#include <locus/generate.h>
 #include <locus/layer.h>
 #include <locus/model.h>
 #include <locus/oracle.h>

@@ -52,6 +52,7 @@ typedef enum locus_model_head {
     LOCUS_MODEL_TAG,      /* labels of every token */
     LOCUS_MODEL_FILL,     /* the token behind a mask */
     LOCUS_MODEL_PRIOR,    /* what sound a token stands for: means, then logarithms of variances */
+    LOCUS_MODEL_GENERATE, /* the token that comes next */
 } locus_model_head;
 
 typedef struct locus_model_info {
@@ -73,7 +74,9 @@ typedef struct locus_model_info {
     int64_t labels;       /* of the head                                               */
     uint32_t modules;     /* 1: modules.json makes one vector of a text                */
     uint32_t reserved;
-    int64_t qkv_width; /* floats of a row of q, k and v, see locus_model_results    */
+    int64_t qkv_width;      /* floats of a row of q, k and v, see locus_model_results    */
+    int64_t decoder_layers; /* behind an encoder; 0: there is none                     */
+    int64_t next_tokens;    /* that LOCUS_MODEL_GENERATE tells apart: width of its logits */
 } locus_model_info;
 /* Fill *info, whose size is set, up to that size. Texts live as long as the model. */
 LOCUS_API void locus_model_describe(const locus_model *model, locus_model_info *info);
@@ -109,10 +112,12 @@ typedef struct locus_model_results {
     float *const *hidden; /* [layers + 1] arrays [tokens, width], each may be NULL: after the
                              embeddings, then after every layer */
     float *logits; /* of the head: [sequences, labels], or [tokens, labels] of tags and priors, or
-                             [tokens or row_count, vocabulary] of what may be behind a mask */
+                             [tokens or row_count, vocabulary] of what may be behind a mask, or
+                             [tokens, vocabulary] of what may come next */
     float *embedding;  /* [sequences, width], pooled and normalised as the model says */
     float *const *qkv; /* [layers] arrays [tokens, qkv_width], each may be NULL: q, k and v as
                              attention is given them, heads one behind the other */
+    float *next;       /* what continues each sequence: [those with tokens, vocabulary] */
 } locus_model_results;
 
 /* LOCUS_ERR_RANGE: an id or a type is beyond its table. LOCUS_ERR_ARGUMENT: logits of a model without

@@ -106,6 +106,8 @@ static int64_t extent_of(const model_description *d, char letter)
     case 'W': return d->embedding_width;
     case 'E': return d->width;
     case 'A': return d->heads * d->head_dim;
+    case 'C': return (d->kv_heads > 0 ? d->kv_heads : d->heads) * d->head_dim;
+    case '1': return 1;
     case 'D': return d->head_dim;
     case 'X': return 3 * d->heads * d->head_dim;
     case 'F': return d->feed_forward;
@@ -129,6 +131,13 @@ static int is_turned(const model_description *d, model_slot slot)
            (slot == SLOT_Q || slot == SLOT_K || slot == SLOT_V || slot == SLOT_RELATIVE_K);
 }
 
+/* GPT-2 keeps its maps the other way round. */
+static int is_transposed(const model_description *d, model_slot slot)
+{
+    return d->transposed &&
+           (slot == SLOT_FUSED_QKV || slot == SLOT_O || slot == SLOT_IN || slot == SLOT_OUT);
+}
+
 size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t shape[4])
 {
     if (is_turned(d, slot) || (d->head_tensors && slot == SLOT_O)) {
@@ -140,6 +149,11 @@ size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t sh
     size_t rank = strlen(slots[slot].shape);
     for (size_t i = 0; i < rank; i++) shape[i] = (uint64_t)extent_of(d, slots[slot].shape[i]);
     if (slots[slot].shape[rank - 1] == 'J' && shape[rank - 1] == 1) rank--;
+    if (is_transposed(d, slot)) {
+        const uint64_t outputs = shape[0];
+        shape[0] = shape[1];
+        shape[1] = outputs;
+    }
     return rank;
 }
 
@@ -151,13 +165,17 @@ int64_t model_slot_elements(const model_description *d, model_slot slot)
     return count;
 }
 
+static int has_shifts(const model_description *d) { return d->norm_centred && !d->norm_unshifted; }
+static int is_fused(const model_description *d) { return d->fused_heads || d->fused_parts; }
+
 int model_slot_wanted(const model_description *d, model_slot slot)
 {
     switch (slot) {
-    case SLOT_POSITION: return d->positions > 0;
+    case SLOT_WORD: return !d->shared_words;
+    case SLOT_POSITION: return d->positions > 0 && !d->sinusoidal;
     case SLOT_TYPE: return d->types > 0 && !d->segments;
     case SLOT_EMBEDDING_NORM_GAIN: return d->embedding_norm;
-    case SLOT_EMBEDDING_NORM_SHIFT: return d->embedding_norm && d->norm_centred;
+    case SLOT_EMBEDDING_NORM_SHIFT: return d->embedding_norm && has_shifts(d);
     case SLOT_EMBEDDING_MAP: return d->always_mapped || d->embedding_width != d->width;
     case SLOT_EMBEDDING_MAP_BIAS: return 0; /* where the checkpoint has one */
     case SLOT_RELATIVE: return d->relative_rows > 0 && (d->to_position || d->from_position);
@@ -169,10 +187,11 @@ int model_slot_wanted(const model_description *d, model_slot slot)
     case SLOT_RELATIVE_NORM_SHIFT: return d->relative_norm;
     case SLOT_BIAS: return d->bias_rows > 0 && !d->bias_each_layer;
     case SLOT_LAYER_BIAS: return d->bias_rows > 0 && d->bias_each_layer;
-    case SLOT_FUSED_QKV: return d->fused_heads;
+    case SLOT_FUSED_QKV: return is_fused(d);
+    case SLOT_FUSED_QKV_BIAS: return d->fused_biases;
     case SLOT_Q:
     case SLOT_K:
-    case SLOT_V: return !d->fused_heads;
+    case SLOT_V: return !is_fused(d);
     case SLOT_CONVOLUTION:
     case SLOT_CONVOLUTION_BIAS:
     case SLOT_CONVOLUTION_NORM_GAIN:
@@ -188,12 +207,26 @@ int model_slot_wanted(const model_description *d, model_slot slot)
         return d->head == LOCUS_MODEL_FILL && !d->fill_plain && d->norm_centred;
     case SLOT_FILL_OUT: return d->head == LOCUS_MODEL_FILL && !d->fill_tied;
     case SLOT_FILL_OUT_BIAS: return d->head == LOCUS_MODEL_FILL;
+    case SLOT_LOGITS: return d->head == LOCUS_MODEL_GENERATE && !d->tied;
+    case SLOT_LOGITS_BIAS: return 0; /* where the checkpoint has one */
+    case SLOT_NARROW: return d->head == LOCUS_MODEL_GENERATE && d->embedding_width != d->width;
+    case SLOT_NARROW_BIAS: return 0;
     case SLOT_FINAL_NORM_GAIN: return d->final_norm;
-    case SLOT_FINAL_NORM_SHIFT: return d->final_norm && d->norm_centred;
-    case SLOT_K_BIAS: return d->biases && !d->attention_unbiased && !d->fused_heads;
+    case SLOT_FINAL_NORM_SHIFT: return d->final_norm && has_shifts(d);
+    case SLOT_K_BIAS: return d->biases && !d->attention_unbiased && !is_fused(d);
     case SLOT_Q_BIAS:
-    case SLOT_V_BIAS:
+    case SLOT_V_BIAS: return d->biases && !d->attention_unbiased && !d->fused_biases;
     case SLOT_O_BIAS: return d->biases && !d->attention_unbiased;
+    case SLOT_CROSS_Q:
+    case SLOT_CROSS_K:
+    case SLOT_CROSS_V:
+    case SLOT_CROSS_O:
+    case SLOT_CROSS_NORM_GAIN: return d->cross;
+    case SLOT_CROSS_Q_BIAS:
+    case SLOT_CROSS_K_BIAS:
+    case SLOT_CROSS_V_BIAS:
+    case SLOT_CROSS_O_BIAS: return d->cross && d->biases;
+    case SLOT_CROSS_NORM_SHIFT: return d->cross && has_shifts(d);
     case SLOT_IN_BIAS:
     case SLOT_OUT_BIAS: return d->biases;
     case SLOT_DISTANCE_VALUE: return d->window > 0;
@@ -203,7 +236,7 @@ int model_slot_wanted(const model_description *d, model_slot slot)
     case SLOT_RELATIVE_Q:
     case SLOT_RELATIVE_Q_BIAS: return d->from_position && !d->relative_shared;
     case SLOT_ATTENTION_NORM_SHIFT:
-    case SLOT_FORWARD_NORM_SHIFT: return d->norm_centred;
+    case SLOT_FORWARD_NORM_SHIFT: return has_shifts(d);
     case SLOT_GATE: return d->gated;
     default: return 1;
     }
@@ -397,5 +430,7 @@ locus_status model_checkpoint_read(model_checkpoint *c, model_slot slot, int64_t
     c->parameters += count;
     if (is_turned(c->description, slot))
         return transpose(c, to, c->description->width, count / c->description->width, error);
-    return LOCUS_OK;
+    return is_transposed(c->description, slot)
+               ? transpose(c, to, (int64_t)p.tensor->shape[0], (int64_t)p.tensor->shape[1], error)
+               : LOCUS_OK;
 }

@@ -32,7 +32,7 @@ int model_slot_wanted(const model_description *d, model_slot slot);
 /* 1: every layer has one. */
 int model_slot_each_layer(model_slot slot);
 
-/* Its extents; returns the rank. */
+/* Its extents as the checkpoint has them; returns the rank. */
 size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t shape[4]);
 
 /* Numbers of a slot. */

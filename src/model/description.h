@@ -2,21 +2,38 @@
 #ifndef LOCUS_MODEL_DESCRIPTION_H
 #define LOCUS_MODEL_DESCRIPTION_H
 
-/* One description for every transformer encoder that the executor runs (forward.c), and what a
+/* One description for every stack of layers that the executor runs (forward.c): an encoder, a
+ * decoder, or the decoder behind an encoder, which has a description of its own; and what a
  * family declares to arrive at it: which keys of config.json say what, and which tensors of the
  * checkpoint fill which slots. A family contains no arithmetic.
  *
- *     x     = word[id] + type[..] + position[..]        (+ norm) (+ map to the width)
+ *     x     = factor word[id] + type[..] + position[..] (+ norm) (+ map to the width)
  *     block = attention and feed-forward, each with a residual and a norm:
  *             norm after   h = norm(h + sub(h))         BERT
  *             norm before  h = h + sub(norm(h))         T5; a last norm at the end
- *     sub   = map_o(attend(map_qkv(h)))   or   map_out(activation(map_in(h)) [* map_gate(h)]) */
+ *             with the encoder's states attended to in between, where there is one
+ *     sub   = map_o(attend(map_qkv(h)))   or   map_out(activation(map_in(h)) [* map_gate(h)])
+ *     logits = factor word h, or map h (+ bias) */
 
 #include <locus/attention.h>
 #include <locus/model.h>
 
 #include "kernels/kernels.h"
 #include "model/settings.h"
+
+/* How far apart rotary frequencies are, as rope_scaling of config.json says (rope.c). */
+typedef enum model_rope_kind {
+    MODEL_ROPE_PLAIN = 0,
+    MODEL_ROPE_LINEAR,  /* all divided by the factor                               */
+    MODEL_ROPE_DYNAMIC, /* base grows with lengths beyond those of the training    */
+    MODEL_ROPE_LLAMA3,  /* slow ones divided, fast ones kept, a ramp between them  */
+} model_rope_kind;
+
+typedef struct model_rope {
+    model_rope_kind kind;
+    double base, factor, low, high; /* low, high: of llama3 */
+    int64_t trained;                /* tokens */
+} model_rope;
 
 typedef struct model_description {
     int64_t width, layers, heads, head_dim, feed_forward; /* E, L, H, D, F */
@@ -28,9 +45,18 @@ typedef struct model_description {
     int always_mapped;       /* 1: embeddings go through a map even where the widths are the same */
     int64_t types;           /* rows of the token-type table; 0: none */
     int64_t most_tokens;     /* of one sequence; 0: no limit */
+    int shared_words;        /* 1: a decoder reads the word table of its encoder */
+    int sinusoidal;          /* 1: the position table is a sinusoid where the checkpoint has none */
 
-    int norm_first;   /* 1: before the sublayers */
-    int norm_centred; /* 1: LayerNorm, 0: RMSNorm */
+    int64_t kv_heads; /* of k and v; 0: `heads` */
+    int causal;       /* 1: a token sees itself and what is before it: a decoder */
+    int cross;        /* 1: attends to the states of an encoder, too */
+    model_rope rope;  /* of the scheme rope; base 0: the scheme's own frequencies */
+    int transposed;   /* 1: maps of the layers are stored [inputs, outputs] */
+
+    int norm_first;     /* 1: before the sublayers */
+    int norm_centred;   /* 1: LayerNorm, 0: RMSNorm */
+    int norm_unshifted; /* 1: a LayerNorm without shift */
     double norm_epsilon;
     int embedding_norm, final_norm;
     int biases; /* 1: the maps have biases */
@@ -38,13 +64,16 @@ typedef struct model_description {
     locus_activation activation;
     int gated;
     int64_t forward_taps; /* > 1: its two maps are convolutions over that many tokens */
-    int fused_heads;      /* DeBERTa v1: q, k, v in one tensor, head by head, k without a bias */
+    int fused_heads;      /* q, k, v in one tensor, head by head; DeBERTa v1: k without a bias */
+    int fused_parts;      /* q, k, v in one tensor, one behind the other */
+    int fused_biases;     /* and their biases alike */
     int shared_layers;    /* 1: one set of weights for all layers */
 
     const char *positions_name; /* "learned", for people */
     const char *scheme;         /* of attention */
     int options_given;          /* 1: `options` holds, else the scheme's defaults do */
     locus_options options;
+    int cross_unscaled;  /* 1: products with the encoder's keys are not scaled */
     int scaled_products; /* 1: by 1 / sqrt(head_dim), whatever the scheme's own scale is */
 
     int head_tensors; /* 1: maps of attention are stored [E, H, D], those of q, k, v transposed */
@@ -68,6 +97,9 @@ typedef struct model_description {
     int64_t labels;                   /* that it tells apart */
     int multi_label;                  /* 1: each label by itself */
     locus_activation head_activation; /* behind the first map of LOCUS_MODEL_CLASSIFY */
+    int tied;                         /* LOCUS_MODEL_GENERATE: logits by the word table */
+    double logit_factor;              /* of states before that; 0: 1 */
+    int logits_biased;                /* 1: logits have a bias where the checkpoint has one */
 
     locus_activation fill_activation; /* behind the first map of LOCUS_MODEL_FILL */
     int fill_plain;                   /* 1: that head is the last map alone */
@@ -92,13 +124,15 @@ typedef struct model_name {
     const char *name;
 } model_name;
 
-typedef struct model_family {
+typedef struct model_family model_family;
+struct model_family {
     const char *type;            /* model_type */
     const char *const *prefixes; /* tried before each name, NULL ends the list */
     const model_name *names;     /* name NULL ends the list */
     locus_status (*describe)(const model_settings *settings, model_description *description,
                              locus_error *error);
-} model_family;
+    const model_family *decoder; /* of an encoder-decoder, NULL: there is none */
+};
 
 const model_family *model_family_find(const char *type); /* NULL: no such one */
 /* Names of all families, for messages; NULL beyond the last. */
@@ -124,6 +158,13 @@ locus_status model_read_bert_positions(const model_settings *settings, model_des
  * tensors of heads. */
 locus_status model_read_head(const model_settings *settings, model_description *d,
                              locus_error *error);
+
+/* rope_theta and rope_scaling, for the scheme rope, paired in halves. */
+locus_status model_read_rope(const model_settings *settings, int64_t trained, model_description *d,
+                             locus_error *error);
+
+/* A decoder: causal, with logits that continue a text. */
+void model_set_decoder(model_description *d, int tied);
 
 /* Refuses a flag that is true. */
 locus_status model_refuse_flag(const model_settings *settings, const char *path,

@@ -131,6 +131,13 @@ locus_status model_read_head(const model_settings *s, model_description *d, locu
     return LOCUS_OK;
 }
 
+void model_set_decoder(model_description *d, int tied)
+{
+    d->causal = 1;
+    d->head = LOCUS_MODEL_GENERATE;
+    d->tied = tied;
+}
+
 locus_status model_refuse_flag(const model_settings *s, const char *path, locus_error *error)
 {
     int set;

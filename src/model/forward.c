@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/adopt.h"
@@ -9,7 +10,8 @@
 #include "nn/embedding.h"
 #include "nn/pooling.h"
 
-/* One pass over all tokens of a batch, operator by operator. */
+/* One pass over all tokens of a batch, operator by operator: all of their sequences, or what
+ * continues those of a cache. */
 typedef struct run {
     const locus_model_pass *pass;
     const locus_model *m;
@@ -55,12 +57,18 @@ static locus_status check_batch(const run *r)
 
 /* ---- embeddings ---- */
 
+/* Tokens of a sequence that went before. */
+static int64_t past_of(const run *r, int64_t s)
+{
+    return r->pass->cache != NULL ? r->pass->cache->past[s] : 0;
+}
+
 /* Rows of the position table. Padding, where the model knows it, is not counted. */
 static void set_positions(const run *r)
 {
     const locus_ragged *t = &r->pass->ragged;
     for (int64_t s = 0; s < t->sequences; s++) {
-        int64_t next = r->d->first_position;
+        int64_t next = r->d->first_position + past_of(r, s);
         for (int64_t i = t->offsets[s]; i < t->offsets[s + 1]; i++) {
             const int padding = r->d->padding >= 0 && r->batch->ids[i] == r->d->padding;
             r->w.position[i] = (int32_t)(padding ? r->d->padding : next++);
@@ -99,40 +107,129 @@ static void embed(const run *r)
 
 /* ---- attention ---- */
 
-static locus_status attend_sequence(const run *r, const model_layer *layer, int64_t s)
+/* Where the rows of a sequence lie: `heads` heads one behind the other in rows `width` apart. */
+static locus_tensor rows_of(const run *r, const float *data, int64_t rows, int64_t heads,
+                            int64_t width)
+{
+    locus_tensor view = locus_view_bthd((float *)(uintptr_t)data, 1, rows, heads, r->d->head_dim);
+    view.stride[0] = rows * width;
+    view.stride[2] = width;
+    return view;
+}
+
+static locus_status attend(const run *r, const locus_tensors *in, size_t plan, int64_t first,
+                           int64_t length)
 {
     const model_description *d = r->d;
-    const int64_t first = r->pass->offsets[s], length = r->pass->offsets[s + 1] - first;
     const int64_t A = d->heads * d->head_dim;
-    float *qkv = r->w.qkv + first * 3 * A;
-    locus_tensors in = layer->tables;
-    in.q = locus_view_bthd(qkv, 1, length, d->heads, d->head_dim);
-    in.q.stride[0] = length * 3 * A;
-    in.q.stride[2] = 3 * A;
-    in.k = in.v = in.q;
-    in.k.data = qkv + A;
-    in.v.data = qkv + 2 * A;
     const locus_results results = {
         .size = sizeof results,
         .out = locus_view_bthd(r->w.heads + first * A, 1, length, d->heads, d->head_dim),
         .lse = locus_view(r->w.lse, LOCUS_F32, 3, (const int64_t[]){1, d->heads, length})};
+    return locus_forward(r->pass->plans[plan].plan, in, &results, r->w.attention,
+                         r->w.attention_bytes, r->error);
+}
+
+/* Cosines and sines of all tokens, by their positions. */
+static void set_turns(const run *r)
+{
+    const int64_t pairs = r->d->head_dim / 2;
+    float frequency[MODEL_MOST_PAIRS];
+    for (int64_t s = 0; s < r->pass->ragged.sequences; s++) {
+        const int64_t first = r->pass->offsets[s], end = r->pass->offsets[s + 1];
+        model_rope_frequencies(r->d, past_of(r, s) + end - first, frequency);
+        for (int64_t i = first; i < end; i++)
+            for (int64_t t = 0; t < pairs; t++) {
+                const double angle = (double)(past_of(r, s) + i - first) * (double)frequency[t];
+                r->w.turns[2 * i * pairs + t] = (float)cos(angle);
+                r->w.turns[(2 * i + 1) * pairs + t] = (float)sin(angle);
+            }
+    }
+}
+
+/* Put k and v of a sequence's tokens behind those of the cache, turned if need be. Returns the
+ * first of them all. */
+static const float *remember(const run *r, int64_t layer, int64_t s)
+{
+    const model_description *d = r->d;
+    const model_cache *c = r->pass->cache;
+    const int64_t first = r->pass->offsets[s], length = r->pass->offsets[s + 1] - first;
+    const int64_t D = d->head_dim, width = model_qkv_width(d), kv = model_kv_width(d);
+    float *qkv = r->w.qkv + first * width;
+    for (int64_t h = 0; r->w.turns != NULL && h < d->heads + d->kv_heads; h++)
+        r->m->workers.kernels->turn(qkv + h * D, width, qkv + h * D, width, r->w.turns + first * D,
+                                    D / 2, 0, 1.0f, length, D, (locus_prefetch_rows){.rows = NULL});
+    float *row = c->kv + (layer * c->rows + c->slot[s]) * c->capacity * kv;
+    for (int64_t i = 0; i < length; i++)
+        memcpy(row + (c->past[s] + i) * kv, qkv + i * width + d->heads * D,
+               (size_t)kv * sizeof(float));
+    return row;
+}
+
+static locus_status attend_sequence(const run *r, int64_t layer, int64_t s)
+{
+    const model_description *d = r->d;
+    const int64_t first = r->pass->offsets[s], length = r->pass->offsets[s + 1] - first;
+    const int64_t width = model_qkv_width(d), half = d->kv_heads * d->head_dim;
+    const float *q = r->w.qkv + first * width, *k = q + d->heads * d->head_dim;
+    int64_t keys = length, stride = width;
+    if (r->pass->cache != NULL) {
+        k = remember(r, layer, s);
+        keys += past_of(r, s);
+        stride = 2 * half;
+    }
+    locus_tensors in = model_layer_at(r->m, layer)->tables;
+    if (r->pass->cache != NULL) in.frequencies = (locus_tensor){.rank = 0};
+    in.q = rows_of(r, q, length, d->heads, width);
+    in.k = rows_of(r, k, keys, d->kv_heads, stride);
+    in.v = rows_of(r, k + half, keys, d->kv_heads, stride);
     const int pairs = model_has_segments(r->pass, r->batch, s);
     if (d->distances) in.rel_k = model_distance_table(r->pass, r->w.distances);
-    if (pairs) in.bias_dense = model_segment_scores(r->pass, r->batch, layer, &r->w, s);
-    const locus_plan *plan = r->pass->plans[r->pass->plan_of[s] + (size_t)pairs].plan;
-    return locus_forward(plan, &in, &results, r->w.attention, r->w.attention_bytes, r->error);
+    if (pairs)
+        in.bias_dense =
+            model_segment_scores(r->pass, r->batch, model_layer_at(r->m, layer), &r->w, s);
+    return attend(r, &in, r->pass->plan_of[s] + (size_t)pairs, first, length);
 }
 
 /* to = residual + map_o(attend(map_qkv(x))) */
-static locus_status attention(const run *r, const model_layer *layer, float *to, const float *x,
+static locus_status attention(const run *r, int64_t l, float *to, const float *x,
                               const float *residual)
 {
+    const model_layer *layer = model_layer_at(r->m, l);
     const int64_t N = r->pass->tokens;
     model_map_apply(r->m, r->w.linear, &layer->qkv, r->w.qkv, x, N, NULL);
     model_distances_project(r->pass, layer, &r->w);
     for (int64_t s = 0; s < r->pass->ragged.sequences; s++)
-        if (r->pass->offsets[s + 1] > r->pass->offsets[s]) LOCUS_TRY(attend_sequence(r, layer, s));
+        if (r->pass->offsets[s + 1] > r->pass->offsets[s]) LOCUS_TRY(attend_sequence(r, l, s));
     model_map_apply(r->m, r->w.linear, &layer->o, to, r->w.heads, N,
+                    &(model_end){.residual = residual});
+    return LOCUS_OK;
+}
+
+static locus_status attend_source(const run *r, int64_t layer, int64_t s)
+{
+    const model_description *d = r->d;
+    const model_cache *c = r->pass->cache;
+    const int64_t first = r->pass->offsets[s], length = r->pass->offsets[s + 1] - first;
+    const int64_t A = d->heads * d->head_dim, *text = c->source_offsets + c->text[s];
+    const float *k = c->source + (layer * c->source_tokens + text[0]) * 2 * A;
+    locus_tensors in = {.size = sizeof in};
+    in.q = rows_of(r, r->w.qkv + first * A, length, d->heads, A);
+    in.k = rows_of(r, k, text[1] - text[0], d->heads, 2 * A);
+    in.v = rows_of(r, k + A, text[1] - text[0], d->heads, 2 * A);
+    return attend(r, &in, r->pass->cross_plan_of[s], first, length);
+}
+
+/* to = residual + map_o(attend(map_q(x), k and v of the encoder's states)) */
+static locus_status cross_attention(const run *r, int64_t l, float *to, const float *x,
+                                    const float *residual)
+{
+    const model_layer *layer = model_layer_at(r->m, l);
+    const int64_t N = r->pass->tokens;
+    model_map_apply(r->m, r->w.linear, &layer->cross_q, r->w.qkv, x, N, NULL);
+    for (int64_t s = 0; s < r->pass->ragged.sequences; s++)
+        if (r->pass->offsets[s + 1] > r->pass->offsets[s]) LOCUS_TRY(attend_source(r, l, s));
+    model_map_apply(r->m, r->w.linear, &layer->cross_o, to, r->w.heads, N,
                     &(model_end){.residual = residual});
     return LOCUS_OK;
 }
@@ -161,24 +258,36 @@ static void feed_forward(const run *r, const model_layer *layer, float *to, cons
 /* ---- layers ---- */
 
 /* h = norm(other); other = h + sub(h): what is in the stream lies in h before and after. */
-static locus_status layer_norm_after(const run *r, const model_layer *layer)
+static locus_status layer_norm_after(const run *r, int64_t l)
 {
+    const model_layer *layer = model_layer_at(r->m, l);
     const int64_t E = r->d->width;
-    LOCUS_TRY(attention(r, layer, r->w.other, r->w.h, r->w.h));
+    LOCUS_TRY(attention(r, l, r->w.other, r->w.h, r->w.h));
     norm(r, &layer->attention_norm, r->w.h, r->w.other, E);
+    if (r->d->cross) {
+        LOCUS_TRY(cross_attention(r, l, r->w.other, r->w.h, r->w.h));
+        norm(r, &layer->cross_norm, r->w.h, r->w.other, E);
+    }
     feed_forward(r, layer, r->w.other, r->w.h, r->w.h);
     norm(r, &layer->forward_norm, r->w.h, r->w.other, E);
     return LOCUS_OK;
 }
 
 /* h = h + sub(norm(h)) */
-static locus_status layer_norm_before(const run *r, const model_layer *layer)
+static locus_status layer_norm_before(const run *r, int64_t l)
 {
+    const model_layer *layer = model_layer_at(r->m, l);
     const int64_t E = r->d->width;
+    const float *stream = r->w.sum;
     norm(r, &layer->attention_norm, r->w.other, r->w.h, E);
-    LOCUS_TRY(attention(r, layer, r->w.sum, r->w.other, r->w.h));
-    norm(r, &layer->forward_norm, r->w.other, r->w.sum, E);
-    feed_forward(r, layer, r->w.h, r->w.other, r->w.sum);
+    LOCUS_TRY(attention(r, l, r->w.sum, r->w.other, r->w.h));
+    if (r->d->cross) {
+        norm(r, &layer->cross_norm, r->w.other, stream, E);
+        LOCUS_TRY(cross_attention(r, l, r->w.between, r->w.other, stream));
+        stream = r->w.between;
+    }
+    norm(r, &layer->forward_norm, r->w.other, stream, E);
+    feed_forward(r, layer, r->w.h, r->w.other, stream);
     return LOCUS_OK;
 }
 
@@ -214,11 +323,41 @@ static void give_embedding(const run *r)
     if (r->m->unit_length) locus_unit_forward(&r->m->workers, &y, &y, E);
 }
 
+/* Logits of the token behind each of `rows` states. */
+static void give_continuation(const run *r, float *logits, const float *states, int64_t rows)
+{
+    const locus_model *m = r->m;
+    if (r->w.narrowed != NULL) {
+        model_map_apply(m, r->w.linear, &m->narrow, r->w.narrowed, states, rows, NULL);
+        states = r->w.narrowed;
+    }
+    model_map_apply(m, r->w.linear, &m->logits, logits, states, rows, NULL);
+}
+
+/* Behind every token, and behind the last one of each sequence that has any. */
+static void give_next(const run *r)
+{
+    const int64_t E = r->d->width, *offsets = r->pass->offsets;
+    int64_t count = 0;
+    if (r->results->logits != NULL)
+        give_continuation(r, r->results->logits, r->w.h, r->pass->tokens);
+    if (r->results->next == NULL) return;
+    for (int64_t s = 0; s < r->pass->ragged.sequences; s++)
+        if (offsets[s + 1] > offsets[s])
+            memcpy(r->w.firsts + count++ * E, r->w.h + (offsets[s + 1] - 1) * E,
+                   (size_t)E * sizeof(float));
+    give_continuation(r, r->results->next, r->w.firsts, count);
+}
+
 /* Labels of tokens from their states; of a sequence from that of its first token through a map. */
 static void give_logits(const run *r)
 {
     const locus_model *m = r->m;
     const int64_t E = r->d->width, count = r->pass->ragged.sequences;
+    if (r->d->head == LOCUS_MODEL_GENERATE) {
+        give_next(r);
+        return;
+    }
     if (r->results->logits == NULL) return;
     if (r->d->head == LOCUS_MODEL_FILL) {
         model_fill(r->pass, r->batch, &r->w, r->results->logits);
@@ -247,12 +386,12 @@ static void give_qkv(const run *r, int64_t layer)
 static locus_status run_layers(const run *r)
 {
     embed(r);
+    if (r->w.turns != NULL) set_turns(r);
     give_hidden(r, 0);
     if (r->w.first != NULL)
         memcpy(r->w.first, r->w.h, (size_t)(r->pass->tokens * r->d->width) * sizeof(float));
     for (int64_t l = 0; l < r->d->layers; l++) {
-        const model_layer *layer = model_layer_at(r->m, l);
-        LOCUS_TRY(r->d->norm_first ? layer_norm_before(r, layer) : layer_norm_after(r, layer));
+        LOCUS_TRY(r->d->norm_first ? layer_norm_before(r, l) : layer_norm_after(r, l));
         give_qkv(r, l);
         if (l == 0 && r->w.first != NULL) convolve(r);
         if (r->d->final_norm && l == r->d->layers - 1)
@@ -281,7 +420,8 @@ locus_status locus_model_forward(const locus_model_pass *pass, const locus_model
                           "workspace: found %zu bytes at %s multiple of 8, expected %zu at a "
                           "multiple of 8",
                           workspace_bytes, (uintptr_t)workspace % 8 == 0 ? "a" : "no", pass->bytes);
-    if (results->logits != NULL && pass->model->description.head == LOCUS_MODEL_NO_HEAD)
+    if ((results->logits != NULL || results->next != NULL) &&
+        pass->model->description.head == LOCUS_MODEL_NO_HEAD)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "logits: the model has no head that gives them");
     run r = {.pass = pass,

@@ -11,6 +11,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "io/system.h"
+#include "model/generate/generate.h"
 
 /* ---- config.json ---- */
 
@@ -67,6 +68,9 @@ static locus_status read_config(locus_model *m, const char *folder, locus_error 
     if (status == LOCUS_OK && has_head_names(m->family))
         status = model_read_head(&s, &m->description, error);
     if (status == LOCUS_OK) status = read_labels(m, &s, error);
+    if (m->description.kv_heads == 0) m->description.kv_heads = m->description.heads;
+    if (status == LOCUS_OK && m->description.head == LOCUS_MODEL_GENERATE)
+        status = model_read_generation(m, folder, &s, error);
     model_settings_free(&s);
     return status;
 }
@@ -206,6 +210,7 @@ void locus_model_free(locus_model *m)
 void locus_model_describe(const locus_model *m, locus_model_info *info)
 {
     const model_description *d = &m->description;
+    const model_description *decoder = m->decoder != NULL ? &m->decoder->description : d;
     const locus_model_info found = {
         .size = sizeof found,
         .family = m->family->type,
@@ -223,11 +228,13 @@ void locus_model_describe(const locus_model *m, locus_model_info *info)
         .bytes = m->bytes,
         .pooling = (uint32_t)m->pooling,
         .unit_length = (uint32_t)m->unit_length,
-        .head = (uint32_t)d->head,
+        .head = (uint32_t)decoder->head,
         .multi_label = (uint32_t)d->multi_label,
         .labels = d->labels,
         .modules = (uint32_t)m->modules,
         .qkv_width = m->layers[0].qkv.packed.outputs,
+        .decoder_layers = m->decoder != NULL ? decoder->layers : 0,
+        .next_tokens = decoder->head == LOCUS_MODEL_GENERATE ? decoder->vocabulary : 0,
         .threads = m->workers.threads,
         .isa = m->workers.kernels->isa,
     };

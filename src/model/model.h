@@ -4,6 +4,7 @@
 
 /* A model in memory: its description and its weights, packed. */
 
+#include <locus/generate.h>
 #include <locus/model.h>
 
 #include "model/checkpoint.h"
@@ -23,9 +24,10 @@ typedef struct model_norm {
 } model_norm;
 
 typedef struct model_layer {
-    model_map qkv; /* [3 A, E]: q, k, v one behind the other */
+    model_map qkv; /* [A + 2 C, E]: q, k, v one behind the other, C = kv_heads * head_dim */
     model_map o, in, gate, out;
-    model_norm attention_norm, forward_norm;
+    model_map cross_q, cross_kv, cross_o; /* cross_kv [2 A, E] */
+    model_norm attention_norm, cross_norm, forward_norm;
     locus_tensors tables;                /* of attention: rel_k, rel_q, bias */
     locus_packed in_taps, out_taps;      /* of convolutions in place of `in` and `out` */
     model_map relative;                  /* [A, E]: of sinusoids of the distance; or none */
@@ -37,8 +39,11 @@ struct locus_model {
     locus_workers workers;
     locus_linear linear; /* what all maps have in common */
     const model_family *family;
+    locus_model *decoder;       /* of an encoder-decoder; NULL: there is none */
+    const locus_model *encoder; /* of its decoder */
     model_description description;
     const float *word, *position, *type;
+    const float *frequencies; /* [head_dim / 2] of rope; NULL: the scheme's own */
     model_norm embedding_norm, final_norm, convolution_norm;
     model_map embedding_map;
     const float *convolution_bias;
@@ -47,10 +52,13 @@ struct locus_model {
     model_map head_map, head_out;
     model_map fill_map, fill_out;
     model_norm fill_norm;
-    const char **labels;  /* [labels] */
-    int64_t *window_rows; /* [2 window + 3]: the row of a table of each distance */
+    model_map narrow, logits; /* of LOCUS_MODEL_GENERATE */
+    const char **labels;      /* [labels] */
+    int64_t *window_rows;     /* [2 window + 3]: the row of a table of each distance */
     locus_arena texts;
     locus_model_pooling pooling;
+    locus_generation generation; /* as its files say */
+    int64_t most_positions;      /* max_position_embeddings; 0: it does not say */
     int unit_length;
     int modules; /* 1: modules.json is there */
     int64_t parameters;
@@ -62,6 +70,16 @@ struct locus_model {
 static inline const model_layer *model_layer_at(const locus_model *m, int64_t layer)
 {
     return &m->layers[m->description.shared_layers ? 0 : layer];
+}
+
+/* Floats of a token's q, k and v, and of its k and v alone. */
+static inline int64_t model_kv_width(const model_description *d)
+{
+    return 2 * d->kv_heads * d->head_dim;
+}
+static inline int64_t model_qkv_width(const model_description *d)
+{
+    return d->heads * d->head_dim + model_kv_width(d);
 }
 
 static inline locus_norm_rule model_norm_rule(const model_description *d, const model_norm *norm,
@@ -87,6 +105,13 @@ typedef struct model_end {
  * workspace: locus_linear_workspace(&m->linear) bytes. */
 void model_map_apply(const locus_model *m, void *workspace, const model_map *map, float *y,
                      const float *x, int64_t rows, const model_end *end);
+
+/* ---- rope.c ---- */
+
+enum { MODEL_MOST_PAIRS = 512 }; /* head_dim of at most 1024 */
+
+/* frequency[head_dim / 2] of a sequence of that many tokens. */
+void model_rope_frequencies(const model_description *d, int64_t tokens, float *frequency);
 
 /* ---- weights.c ---- */
 

@@ -46,23 +46,26 @@ locus_convolution model_convolution(const locus_model *m)
 int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
 {
     const model_description *d = &p->model->description;
-    const int64_t N = p->tokens, A = d->heads * d->head_dim;
+    const int64_t N = p->tokens, A = d->heads * d->head_dim, sequences = p->ragged.sequences;
     carver c = {.base = base};
     uint64_t convolution = 0;
     *w = (pass_work){.h = carve(&c, N, d->width, sizeof(float))};
     w->other = carve(&c, N, d->width, sizeof(float));
     if (d->norm_first) w->sum = carve(&c, N, d->width, sizeof(float));
+    if (d->norm_first && d->cross) w->between = carve(&c, N, d->width, sizeof(float));
     if (d->taps > 0) w->first = carve(&c, N, d->width, sizeof(float));
     if (p->model->embedding_map.packed.panels != NULL)
         w->narrow = carve(&c, N, d->embedding_width, sizeof(float));
-    w->qkv = carve(&c, N, 3 * A, sizeof(float));
+    w->qkv = carve(&c, N, model_qkv_width(d), sizeof(float));
+    if (p->cache != NULL && d->rope.base > 0.0) w->turns = carve(&c, N, d->head_dim, sizeof(float));
     w->heads = carve(&c, N, A, sizeof(float));
     w->inner = carve(&c, N, d->feed_forward, sizeof(float));
     if (d->gated) w->gate = carve(&c, N, d->feed_forward, sizeof(float));
-    if (d->head == LOCUS_MODEL_CLASSIFY) {
-        w->firsts = carve(&c, p->ragged.sequences, d->width, sizeof(float));
-        w->pooled = carve(&c, p->ragged.sequences, d->width, sizeof(float));
-    }
+    if (d->head == LOCUS_MODEL_CLASSIFY || d->head == LOCUS_MODEL_GENERATE)
+        w->firsts = carve(&c, sequences, d->width, sizeof(float));
+    if (d->head == LOCUS_MODEL_CLASSIFY) w->pooled = carve(&c, sequences, d->width, sizeof(float));
+    if (p->model->narrow.packed.panels != NULL)
+        w->narrowed = carve(&c, N > sequences ? N : sequences, d->embedding_width, sizeof(float));
     if (d->head == LOCUS_MODEL_FILL) w->fill = carve(&c, N, d->embedding_width, sizeof(float));
     if (d->distances) w->distances = carve(&c, p->distance_rows, A, sizeof(float));
     if (d->segments) w->pairs = carve(&c, d->heads, p->longest * p->longest, sizeof(float));
@@ -93,54 +96,83 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
 
 /* ---- plans ---- */
 
-/* q, k and v of one sequence inside qkv; data is not read. */
-static locus_tensors shapes_of(const locus_model *m, int64_t length)
+/* q, k and v of one sequence as the executor has them; data is not read. */
+static locus_tensors shapes_of(const locus_model_pass *p, const pass_plan *like)
 {
-    const model_description *d = &m->description;
-    const int64_t A = d->heads * d->head_dim;
-    locus_tensors t = m->layers[0].tables;
-    t.q = locus_view_bthd(NULL, 1, length, d->heads, d->head_dim);
-    t.q.stride[0] = length * 3 * A;
-    t.q.stride[2] = 3 * A;
-    t.k = t.v = t.q;
+    const model_description *d = &p->model->description;
+    const int64_t D = d->head_dim, kv_heads = like->cross ? d->heads : d->kv_heads;
+    locus_tensors t = {.size = sizeof t};
+    if (!like->cross) t = p->model->layers[0].tables;
+    t.q = locus_view_bthd(NULL, 1, like->queries, d->heads, D);
+    t.k = t.v = locus_view_bthd(NULL, 1, like->keys, kv_heads, D);
+    if (p->cache != NULL) t.frequencies = (locus_tensor){.rank = 0}; /* keys are turned before */
     return t;
 }
 
-/* A plan, put behind the others. */
-static locus_status new_plan(locus_model_pass *p, int64_t length, int pairs, locus_error *error)
+static locus_status make_plan(const locus_model_pass *p, pass_plan *made, locus_error *error)
 {
     const locus_model *m = p->model;
     const model_description *d = &m->description;
+    const int turned = p->cache != NULL && d->rope.base > 0.0;
+    float frequency[MODEL_MOST_PAIRS];
     locus_config config;
-    LOCUS_TRY(locus_config_init(&config, d->scheme));
-    if (d->options_given) config.options = d->options;
+    LOCUS_TRY(locus_config_init(&config, made->cross || turned ? "none" : d->scheme));
+    if (d->options_given && !made->cross && !turned) config.options = d->options;
     if (d->distances) config.options.delta_min = model_first_distance(p);
     if (d->scaled_products) config.scale = 1.0 / sqrt((double)d->head_dim);
+    if (made->cross && d->cross_unscaled) config.scale = 1.0;
+    config.causal = (uint32_t)(d->causal && !made->cross);
     config.threads = m->workers.threads;
     config.isa = m->workers.kernels->isa;
     config.allocator = m->allocator;
-    locus_tensors shapes = shapes_of(m, length);
+    locus_tensors shapes = shapes_of(p, made);
+    if (d->rope.kind == MODEL_ROPE_DYNAMIC && shapes.frequencies.rank != 0) {
+        model_rope_frequencies(d, made->keys, frequency);
+        shapes.frequencies.data = frequency;
+    }
     if (d->distances) shapes.rel_k = model_distance_table(p, NULL);
-    if (pairs)
-        shapes.bias_dense =
-            locus_view(NULL, LOCUS_F32, 4, (const int64_t[]){1, d->heads, length, length});
-    LOCUS_TRY(locus_plan_new(&p->plans[p->plan_count].plan, &config, &shapes, error));
-    p->plans[p->plan_count].length = length;
-    p->plans[p->plan_count++].pairs = pairs;
+    if (made->pairs)
+        shapes.bias_dense = locus_view(NULL, LOCUS_F32, 4,
+                                       (const int64_t[]){1, d->heads, made->queries, made->keys});
+    return locus_plan_new(&made->plan, &config, &shapes, error);
+}
+
+static locus_status add_plan(locus_model_pass *p, const pass_plan *like, size_t *index,
+                             locus_error *error)
+{
+    for (size_t i = 0; i < p->plan_count; i++) {
+        const pass_plan *other = &p->plans[i];
+        if (other->queries != like->queries || other->keys != like->keys ||
+            other->cross != like->cross || other->pairs != like->pairs)
+            continue;
+        *index = i;
+        return LOCUS_OK;
+    }
+    p->plans[p->plan_count] = *like;
+    LOCUS_TRY(make_plan(p, &p->plans[p->plan_count], error));
+    *index = p->plan_count++;
     return LOCUS_OK;
 }
 
-/* The plan of a length; behind it that with pairs of two types, where the model knows them. */
-static locus_status add_plan(locus_model_pass *p, int64_t length, size_t *index, locus_error *error)
+/* The plans of sequence s: its own, behind it that with pairs of two types where the model knows
+ * them, and that of an encoder's states. */
+static locus_status add_plans(locus_model_pass *p, int64_t s, locus_error *error)
 {
-    for (size_t i = 0; i < p->plan_count; i++)
-        if (p->plans[i].length == length && !p->plans[i].pairs) {
-            *index = i;
-            return LOCUS_OK;
-        }
-    *index = p->plan_count;
-    LOCUS_TRY(new_plan(p, length, 0, error));
-    return p->model->description.segments ? new_plan(p, length, 1, error) : LOCUS_OK;
+    const model_cache *c = p->cache;
+    const int64_t length = p->offsets[s + 1] - p->offsets[s];
+    const int64_t past = c != NULL ? c->past[s] : 0;
+    if (length == 0) return LOCUS_OK;
+    LOCUS_TRY(
+        add_plan(p, &(pass_plan){.queries = length, .keys = past + length}, &p->plan_of[s], error));
+    if (p->model->description.segments) {
+        size_t behind;
+        LOCUS_TRY(add_plan(p, &(pass_plan){.queries = length, .keys = past + length, .pairs = 1},
+                           &behind, error));
+    }
+    if (!p->model->description.cross) return LOCUS_OK;
+    const int64_t *text = c->source_offsets + c->text[s];
+    return add_plan(p, &(pass_plan){.queries = length, .keys = text[1] - text[0], .cross = 1},
+                    &p->cross_plan_of[s], error);
 }
 
 static locus_status check_lengths(locus_model_pass *p, const int64_t *offsets, locus_error *error)
@@ -149,40 +181,41 @@ static locus_status check_lengths(locus_model_pass *p, const int64_t *offsets, l
     if (offsets[0] != 0)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "offsets: found %" PRId64 " first, expected 0",
                           offsets[0]);
+    p->longest = 0;
     for (int64_t s = 0; s < p->ragged.sequences; s++) {
         const int64_t length = offsets[s + 1] - offsets[s];
-        if (length < 0 || length > (int64_t)1 << 20)
+        const int64_t all = length + (p->cache != NULL ? p->cache->past[s] : 0);
+        if (length < 0 || all > (int64_t)1 << 20)
             return locus_fail(error, LOCUS_ERR_ARGUMENT,
                               "sequence %" PRId64 ": found %" PRId64
                               " tokens, expected 0 to 1048576",
-                              s, length);
-        if (most > 0 && length > most)
+                              s, length < 0 ? length : all);
+        if (most > 0 && all > most)
             return locus_fail(error, LOCUS_ERR_RANGE,
                               "sequence %" PRId64 ": found %" PRId64
                               " tokens, the model takes at most %" PRId64,
-                              s, length, most);
+                              s, all, most);
         if (length > p->longest) p->longest = length;
     }
     p->tokens = offsets[p->ragged.sequences];
     return LOCUS_OK;
 }
 
-static locus_status build(locus_model_pass *p, const int64_t *offsets, locus_error *error)
+static void free_plans(locus_model_pass *p)
+{
+    for (size_t i = 0; i < p->plan_count; i++) locus_plan_free(p->plans[i].plan);
+    p->plan_count = 0;
+}
+
+locus_status model_pass_set(locus_model_pass *p, const int64_t *offsets, locus_error *error)
 {
     const size_t count = (size_t)p->ragged.sequences;
     pass_work work;
     LOCUS_TRY(check_lengths(p, offsets, error));
-    p->offsets = locus_allocate(p->model->allocator, count + 1, sizeof *p->offsets);
-    p->plans = locus_allocate(p->model->allocator, 2 * count + 1, sizeof *p->plans);
-    p->plan_of = locus_allocate(p->model->allocator, count + 1, sizeof *p->plan_of);
-    if (p->offsets == NULL || p->plans == NULL || p->plan_of == NULL)
-        return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
     memcpy(p->offsets, offsets, (count + 1) * sizeof *offsets);
-    p->ragged.offsets = p->offsets;
     LOCUS_TRY(model_distances_new(p, error));
-    for (size_t s = 0; s < count; s++)
-        if (offsets[s + 1] > offsets[s])
-            LOCUS_TRY(add_plan(p, offsets[s + 1] - offsets[s], &p->plan_of[s], error));
+    if (p->plan_count + 2 * count > p->plan_room) free_plans(p); /* those of lengths gone by */
+    for (int64_t s = 0; s < p->ragged.sequences; s++) LOCUS_TRY(add_plans(p, s, error));
     if (!model_pass_carve(p, NULL, &work))
         return locus_fail(error, LOCUS_ERR_MEMORY,
                           "model: these lengths need more memory than a machine can address");
@@ -190,33 +223,55 @@ static locus_status build(locus_model_pass *p, const int64_t *offsets, locus_err
     return LOCUS_OK;
 }
 
+enum { SPARE_PLANS = 64 }; /* of lengths that come again */
+
+locus_status model_pass_make(locus_model_pass **out, const locus_model *model, model_cache *cache,
+                             int64_t sequences, locus_error *error)
+{
+    const size_t count = (size_t)sequences;
+    *out = NULL;
+    locus_model_pass *p = locus_allocate(model->allocator, 1, sizeof *p);
+    if (p == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
+    p->model = model;
+    p->cache = cache;
+    p->ragged.sequences = sequences;
+    p->plan_room = 2 * count + SPARE_PLANS;
+    p->offsets = locus_allocate(model->allocator, count + 1, sizeof *p->offsets);
+    p->plans = locus_allocate(model->allocator, p->plan_room, sizeof *p->plans);
+    p->plan_of = locus_allocate(model->allocator, count + 1, sizeof *p->plan_of);
+    p->cross_plan_of = locus_allocate(model->allocator, count + 1, sizeof *p->cross_plan_of);
+    p->ragged.offsets = p->offsets;
+    *out = p;
+    if (p->offsets != NULL && p->plans != NULL && p->plan_of != NULL && p->cross_plan_of != NULL)
+        return LOCUS_OK;
+    locus_model_pass_free(p);
+    *out = NULL;
+    return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
+}
+
 locus_status locus_model_pass_new(locus_model_pass **out, const locus_model *model,
                                   const int64_t *offsets, int64_t sequences, locus_error *error)
 {
     if (out == NULL || model == NULL || offsets == NULL || sequences < 0)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL or negative argument");
-    *out = NULL;
-    locus_model_pass *p = locus_allocate(model->allocator, 1, sizeof *p);
-    if (p == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
-    p->model = model;
-    p->ragged.sequences = sequences;
-    const locus_status status = build(p, offsets, error);
+    LOCUS_TRY(model_pass_make(out, model, NULL, sequences, error));
+    const locus_status status = model_pass_set(*out, offsets, error);
     if (status != LOCUS_OK) {
-        locus_model_pass_free(p);
-        return status;
+        locus_model_pass_free(*out);
+        *out = NULL;
     }
-    *out = p;
-    return LOCUS_OK;
+    return status;
 }
 
 void locus_model_pass_free(locus_model_pass *p)
 {
     if (p == NULL) return;
-    for (size_t i = 0; i < p->plan_count; i++) locus_plan_free(p->plans[i].plan);
+    free_plans(p);
     locus_release(p->model->allocator, p->plans);
     locus_release(p->model->allocator, p->offsets);
     locus_release(p->model->allocator, p->plan_of);
     locus_release(p->model->allocator, p->sinusoid);
+    locus_release(p->model->allocator, p->cross_plan_of);
     locus_release(p->model->allocator, p);
 }
 

@@ -3,24 +3,39 @@
 #define LOCUS_MODEL_PASS_H
 
 /* What depends on the lengths of a batch: plans of attention, one per length, and the layout of the
- * workspace. */
+ * workspace. With a cache, the tokens of a sequence continue those that are in it. */
 
 #include "model/model.h"
 
 typedef struct pass_plan {
-    int64_t length;
+    int64_t queries, keys;
+    int cross; /* 1: of attention to an encoder's states */
     int pairs; /* 1: with scores of pairs of two types */
     locus_plan *plan;
 } pass_plan;
 
+/* Keys and values between the steps of a session: [layers][slots][capacity][k, v], turned where the
+ * scheme turns; and those of the encoder's states: [layers][tokens of all texts][k, v]. */
+typedef struct model_cache {
+    float *kv;
+    int64_t rows, capacity;
+    int64_t *past;       /* [rows] tokens that are there */
+    const int64_t *slot; /* [rows] where in kv a row lies */
+    const float *source;
+    int64_t source_tokens;
+    const int64_t *source_offsets; /* of the texts */
+    const int64_t *text;           /* [rows] which text a row is about */
+} model_cache;
+
 struct locus_model_pass {
     const locus_model *model;
+    model_cache *cache; /* NULL: there is nothing before the tokens */
     int64_t tokens, longest;
     locus_ragged ragged; /* offsets are a copy */
     int64_t *offsets;
     pass_plan *plans;
-    size_t plan_count;
-    size_t *plan_of; /* [sequences] */
+    size_t plan_count, plan_room;
+    size_t *plan_of, *cross_plan_of; /* [sequences] */
     float *sinusoid; /* [distance_rows, E] of the distances -(longest - 1) to longest - 1 */
     int64_t distance_rows;
     size_t bytes; /* of workspace */
@@ -31,9 +46,11 @@ typedef struct pass_work {
     float *h;               /* [N, E] the stream                                  */
     float *other;           /* [N, E] the stream before a norm, or normed for one */
     float *sum;             /* [N, E] the stream between sublayers with the norm first; or NULL */
+    float *between;         /* [N, E] the stream behind attention to an encoder; or NULL */
     float *first;           /* [N, E] the embeddings, for a convolution; or NULL  */
     float *narrow;          /* [N, W] embeddings before a map; or NULL            */
-    float *qkv;             /* [N, 3 A]                                           */
+    float *qkv;             /* [N, A + 2 C]                                       */
+    float *turns;           /* [N, 2, D / 2] cosines and sines; or NULL           */
     float *heads;           /* [N, A] what attention gives                        */
     float *inner;           /* [N, F]                                             */
     float *gate;            /* [N, F]; or NULL                                    */
@@ -41,6 +58,7 @@ typedef struct pass_work {
     float *fill;            /* [N, W] of a head that fills masks; or NULL */
     float *distances;       /* [distance_rows, A] projected sinusoids; or NULL    */
     float *pairs;           /* [H, longest, longest] of pairs of two types; or NULL */
+    float *narrowed;        /* [N, W] before logits; or NULL */
     float *lse;             /* [H, longest]                                       */
     int32_t *position;      /* [N]                                             */
     void *attention;
@@ -48,6 +66,14 @@ typedef struct pass_work {
     void *convolution, *linear;
     size_t bytes;
 } pass_work;
+
+/* A pass for as many sequences, without lengths. */
+locus_status model_pass_make(locus_model_pass **pass, const locus_model *model, model_cache *cache,
+                             int64_t sequences, locus_error *error);
+
+/* Plans for these lengths; sequences of a cached pass continue what the cache holds. Arrays of the
+ * pass are for as many sequences as it was made for. */
+locus_status model_pass_set(locus_model_pass *pass, const int64_t *offsets, locus_error *error);
 
 /* One function measures (base NULL) and lays out. 0: it does not fit in memory. */
 int model_pass_carve(const locus_model_pass *pass, void *base, pass_work *work);

@@ -6,10 +6,11 @@
 #include "core/size.h"
 #include "model/model.h"
 #include "nn/norm.h"
+#include "schemes/scheme.h"
 
 /* ---- memory ---- */
 
-enum { BLOCKS_WHOLE = 32, BLOCKS_LAYER = 24 };
+enum { BLOCKS_WHOLE = 40, BLOCKS_LAYER = 32 };
 
 static int64_t weight_layers(const model_description *d)
 {
@@ -102,26 +103,30 @@ static locus_status pack(loader *r, model_map *map, int64_t outputs, int64_t inp
     return LOCUS_OK;
 }
 
-/* `count` maps as one, their outputs one behind the other; each weight is followed by its bias in
- * the list of slots. */
+/* `count` maps as one, their outputs one behind the other, `all` of them; each weight is followed
+ * by its bias in the list of slots. */
 static locus_status read_maps(loader *r, const model_slot *slots, size_t count, int64_t layer,
-                              int64_t outputs, int64_t inputs, model_map *map)
+                              int64_t all, int64_t inputs, model_map *map)
 {
     float *bias = NULL;
+    int64_t at = 0;
     const int biases = model_slot_wanted(r->d, (model_slot)(slots[0] + 1)) ||
                        model_checkpoint_has(r->c, (model_slot)(slots[0] + 1), layer);
-    for (size_t i = 0; i < count; i++)
-        LOCUS_TRY(model_checkpoint_read(r->c, slots[i], layer,
-                                        r->scratch + (int64_t)i * outputs * inputs, r->error));
-    const int64_t all = (int64_t)count * outputs;
+    for (size_t i = 0; i < count; i++) {
+        LOCUS_TRY(model_checkpoint_read(r->c, slots[i], layer, r->scratch + at, r->error));
+        at += model_slot_elements(r->d, slots[i]);
+    }
     LOCUS_TRY(pack(r, map, all, inputs));
     if (!biases) return LOCUS_OK;
     bias = keep_floats(r->m, all);
     if (bias == NULL) return no_memory(r->error);
     map->bias = locus_view(bias, LOCUS_F32, 1, &all);
-    for (size_t i = 0; i < count; i++)
-        LOCUS_TRY(model_checkpoint_read(r->c, (model_slot)(slots[i] + 1), layer,
-                                        bias + (int64_t)i * outputs, r->error));
+    at = 0;
+    for (size_t i = 0; i < count; i++) {
+        const model_slot slot = (model_slot)(slots[i] + 1);
+        LOCUS_TRY(model_checkpoint_read(r->c, slot, layer, bias + at, r->error));
+        at += model_slot_elements(r->d, slot);
+    }
     return LOCUS_OK;
 }
 
@@ -131,32 +136,47 @@ static locus_status read_map(loader *r, model_slot slot, int64_t layer, int64_t 
     return read_maps(r, &slot, 1, layer, outputs, inputs, map);
 }
 
-/* Rows of [H][3][D] to [3][H][D]. */
-static void sort_heads(float *to, const float *from, const model_description *d)
+/* Rows of [H][3][D] to [3][H][D]; `width` floats to each D. */
+static void sort_heads(float *to, const float *from, const model_description *d, int64_t width)
 {
-    const int64_t D = d->head_dim, H = d->heads, E = d->width;
+    const int64_t H = d->heads, block = d->head_dim * width;
     for (int64_t h = 0; h < H; h++)
         for (int64_t part = 0; part < 3; part++)
-            memcpy(to + (part * H + h) * D * E, from + (3 * h + part) * D * E,
-                   (size_t)(D * E) * sizeof(float));
+            memcpy(to + (part * H + h) * block, from + (3 * h + part) * block,
+                   (size_t)block * sizeof(float));
 }
 
-/* q, k and v from one tensor, head by head; k has no bias. */
+/* A fused tensor with its parts one behind the other. */
+static locus_status read_parts(loader *r, model_slot slot, int64_t layer, int64_t width, float *to)
+{
+    if (r->d->fused_parts) return model_checkpoint_read(r->c, slot, layer, to, r->error);
+    const size_t count = (size_t)model_slot_elements(r->d, slot);
+    float *heads = locus_allocate(r->m->allocator, count, sizeof(float));
+    if (heads == NULL) return no_memory(r->error);
+    const locus_status status = model_checkpoint_read(r->c, slot, layer, heads, r->error);
+    sort_heads(to, heads, r->d, width);
+    locus_release(r->m->allocator, heads);
+    return status;
+}
+
+/* q, k and v from one tensor; without fused biases k has none. */
 static locus_status read_fused(loader *r, int64_t layer, model_map *map)
 {
     const model_description *d = r->d;
     const int64_t A = d->heads * d->head_dim, all = 3 * A;
-    float *bias = keep_floats(r->m, all);
-    if (bias == NULL) return no_memory(r->error);
-    map->bias = locus_view(bias, LOCUS_F32, 1, &all);
-    LOCUS_TRY(model_checkpoint_read(r->c, SLOT_Q_BIAS, layer, bias, r->error));
-    LOCUS_TRY(model_checkpoint_read(r->c, SLOT_V_BIAS, layer, bias + 2 * A, r->error));
-    float *heads = locus_allocate(r->m->allocator, (size_t)(all * d->width), sizeof(float));
-    if (heads == NULL) return no_memory(r->error);
-    const locus_status status = model_checkpoint_read(r->c, SLOT_FUSED_QKV, layer, heads, r->error);
-    sort_heads(r->scratch, heads, d);
-    locus_release(r->m->allocator, heads);
-    return status == LOCUS_OK ? pack(r, map, all, d->width) : status;
+    if (d->biases) {
+        float *bias = keep_floats(r->m, all);
+        if (bias == NULL) return no_memory(r->error);
+        map->bias = locus_view(bias, LOCUS_F32, 1, &all);
+        if (d->fused_biases) {
+            LOCUS_TRY(read_parts(r, SLOT_FUSED_QKV_BIAS, layer, 1, bias));
+        } else {
+            LOCUS_TRY(model_checkpoint_read(r->c, SLOT_Q_BIAS, layer, bias, r->error));
+            LOCUS_TRY(model_checkpoint_read(r->c, SLOT_V_BIAS, layer, bias + 2 * A, r->error));
+        }
+    }
+    LOCUS_TRY(read_parts(r, SLOT_FUSED_QKV, layer, d->width, r->scratch));
+    return pack(r, map, all, d->width);
 }
 
 /* The gate of a feed-forward layer has no bias slot. */
@@ -258,6 +278,9 @@ static locus_status read_tables(loader *r, int64_t layer, const float *relative,
         LOCUS_TRY(project_table(r, SLOT_RELATIVE_K, SLOT_K, layer, relative, &tables->rel_k));
     if (d->from_position)
         LOCUS_TRY(project_table(r, SLOT_RELATIVE_Q, SLOT_Q, layer, relative, &tables->rel_q));
+    if (d->rope.base > 0.0)
+        tables->frequencies = locus_view((float *)(uintptr_t)r->m->frequencies, LOCUS_F32, 1,
+                                         (const int64_t[]){d->head_dim / 2});
     return LOCUS_OK;
 }
 
@@ -300,6 +323,18 @@ static locus_status read_forward(loader *r, int64_t layer, model_layer *to)
     return read_map(r, SLOT_OUT, layer, E, F, &to->out);
 }
 
+/* Attention to the states of an encoder. */
+static locus_status read_cross(loader *r, int64_t layer, model_layer *to)
+{
+    static const model_slot kv[2] = {SLOT_CROSS_K, SLOT_CROSS_V};
+    const model_description *d = r->d;
+    const int64_t A = d->heads * d->head_dim;
+    LOCUS_TRY(read_map(r, SLOT_CROSS_Q, layer, A, d->width, &to->cross_q));
+    LOCUS_TRY(read_maps(r, kv, 2, layer, 2 * A, d->width, &to->cross_kv));
+    LOCUS_TRY(read_map(r, SLOT_CROSS_O, layer, d->width, A, &to->cross_o));
+    return read_norm(r, SLOT_CROSS_NORM_GAIN, layer, &to->cross_norm);
+}
+
 static locus_status read_layer(loader *r, int64_t layer, const float *relative, const float *bias)
 {
     static const model_slot qkv[3] = {SLOT_Q, SLOT_K, SLOT_V};
@@ -307,9 +342,11 @@ static locus_status read_layer(loader *r, int64_t layer, const float *relative, 
     const int64_t A = d->heads * d->head_dim;
     model_layer *to = &r->m->layers[layer];
     to->tables.size = sizeof to->tables;
-    LOCUS_TRY(d->fused_heads ? read_fused(r, layer, &to->qkv)
-                             : read_maps(r, qkv, 3, layer, A, d->width, &to->qkv));
+    LOCUS_TRY(d->fused_heads || d->fused_parts
+                  ? read_fused(r, layer, &to->qkv)
+                  : read_maps(r, qkv, 3, layer, model_qkv_width(d), d->width, &to->qkv));
     LOCUS_TRY(read_map(r, SLOT_O, layer, d->width, A, &to->o));
+    if (d->cross) LOCUS_TRY(read_cross(r, layer, to));
     LOCUS_TRY(read_forward(r, layer, to));
     if (d->distances) LOCUS_TRY(read_map(r, SLOT_RELATIVE_K, layer, A, d->width, &to->relative));
     LOCUS_TRY(read_array(r, SLOT_SEGMENT_BIAS, layer, &to->segment_bias));
@@ -370,12 +407,66 @@ static locus_status read_fill(loader *r)
     return LOCUS_OK;
 }
 
+static locus_status read_positions(loader *r)
+{
+    const model_description *d = r->d;
+    if (!d->sinusoidal) return read_array(r, SLOT_POSITION, 0, &r->m->position);
+    const int64_t W = d->embedding_width;
+    float *table = keep_floats(r->m, d->positions * W);
+    if (table == NULL) return no_memory(r->error);
+    r->m->position = table;
+    if (model_checkpoint_has(r->c, SLOT_POSITION, 0))
+        return model_checkpoint_read(r->c, SLOT_POSITION, 0, table, r->error);
+    double *row = locus_allocate(r->m->allocator, (size_t)W, sizeof *row);
+    for (int64_t p = 0; row != NULL && p < d->positions; p++) {
+        locus_sinusoid(LOCUS_TABLE_HALF, W, p, row);
+        for (int64_t i = 0; i < W; i++) table[p * W + i] = (float)row[i];
+    }
+    locus_release(r->m->allocator, row);
+    return row != NULL ? LOCUS_OK : no_memory(r->error);
+}
+
+/* What continues a text: states to logits. */
+static locus_status read_logits(loader *r)
+{
+    locus_model *m = r->m;
+    const model_description *d = r->d;
+    const int64_t V = d->vocabulary, W = d->embedding_width;
+    if (d->head != LOCUS_MODEL_GENERATE) return LOCUS_OK;
+    if (model_slot_wanted(d, SLOT_NARROW))
+        LOCUS_TRY(read_map(r, SLOT_NARROW, 0, W, d->width, &m->narrow));
+    if (!d->tied)
+        LOCUS_TRY(model_checkpoint_read(r->c, SLOT_LOGITS, 0, r->scratch, r->error));
+    else
+        for (int64_t i = 0; i < V * W; i++)
+            r->scratch[i] = m->word[i] * (d->logit_factor > 0.0 ? (float)d->logit_factor : 1.0f);
+    LOCUS_TRY(pack(r, &m->logits, V, W));
+    if (!d->logits_biased || !model_checkpoint_has(r->c, SLOT_LOGITS_BIAS, 0)) return LOCUS_OK;
+    float *bias = keep_floats(m, V);
+    if (bias == NULL) return no_memory(r->error);
+    m->logits.bias = locus_view(bias, LOCUS_F32, 1, &V);
+    return model_checkpoint_read(r->c, SLOT_LOGITS_BIAS, 0, bias, r->error);
+}
+
+static locus_status read_rope(loader *r)
+{
+    if (r->d->rope.base <= 0.0) return LOCUS_OK;
+    float *frequency = keep_floats(r->m, r->d->head_dim / 2);
+    if (frequency == NULL) return no_memory(r->error);
+    r->m->frequencies = frequency;
+    model_rope_frequencies(r->d, 0, frequency);
+    return LOCUS_OK;
+}
+
 static locus_status read_whole(loader *r, const float **relative, const float **bias)
 {
     locus_model *m = r->m;
     const model_description *d = r->d;
     LOCUS_TRY(read_array(r, SLOT_WORD, 0, &m->word));
-    LOCUS_TRY(read_array(r, SLOT_POSITION, 0, &m->position));
+    if (d->shared_words) m->word = m->encoder->word;
+    LOCUS_TRY(read_positions(r));
+    LOCUS_TRY(read_rope(r));
+    LOCUS_TRY(read_logits(r));
     LOCUS_TRY(read_array(r, SLOT_TYPE, 0, &m->type));
     LOCUS_TRY(read_norm(r, SLOT_EMBEDDING_NORM_GAIN, 0, &m->embedding_norm));
     LOCUS_TRY(read_norm(r, SLOT_FINAL_NORM_GAIN, 0, &m->final_norm));
@@ -403,13 +494,14 @@ static locus_status read_whole(loader *r, const float **relative, const float **
 /* The largest of what is packed. */
 static int64_t scratch_floats(const model_description *d)
 {
-    const int64_t counts[] = {3 * model_slot_elements(d, SLOT_Q),
-                              model_slot_elements(d, SLOT_IN),
-                              model_slot_elements(d, SLOT_EMBEDDING_MAP),
-                              model_slot_elements(d, SLOT_HEAD_MAP),
-                              d->head == LOCUS_MODEL_FILL ? model_slot_elements(d, SLOT_FILL_OUT)
-                                                          : 0,
-                              model_slot_elements(d, SLOT_HEAD_OUT)};
+    const int64_t counts[] = {
+        3 * model_slot_elements(d, SLOT_Q),
+        model_slot_elements(d, SLOT_IN),
+        model_slot_elements(d, SLOT_EMBEDDING_MAP),
+        model_slot_elements(d, SLOT_HEAD_MAP),
+        d->head == LOCUS_MODEL_FILL ? model_slot_elements(d, SLOT_FILL_OUT) : 0,
+        d->head == LOCUS_MODEL_GENERATE ? model_slot_elements(d, SLOT_LOGITS) : 0,
+        model_slot_elements(d, SLOT_HEAD_OUT)};
     int64_t most = 0;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i] > most) most = counts[i];

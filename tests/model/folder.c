@@ -79,6 +79,9 @@ const test_model test_models[] = {
     {"umt5", "umt5",
      "{\"model_type\": \"umt5\", " T5 ", \"feed_forward_proj\": \"gated-silu\", "
      "\"relative_attention_num_buckets\": 8, \"relative_attention_max_distance\": 20}"},
+    {"llama", "llama",
+     "{\"model_type\": \"llama\", " SIZES ", \"num_key_value_heads\": 1, "
+     "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2.0}}"},
 };
 const size_t test_model_count = sizeof test_models / sizeof *test_models;
 
@@ -104,6 +107,22 @@ void write_text(const char *folder, const char *name, const char *text)
     FILE *file = fopen(path, "wb");
     if (file == NULL || fwrite(text, 1, strlen(text), file) != strlen(text) || fclose(file) != 0)
         stop(path);
+}
+
+void remove_model(const char *path)
+{
+    static const char *const names[] = {"config.json",           "model.safetensors",
+                                        "modules.json",          "one.safetensors",
+                                        "two.safetensors",       "model.safetensors.index.json",
+                                        "1_Pooling/config.json", "generation_config.json"};
+    char file[1024];
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        snprintf(file, sizeof file, "%s/%s", path, names[i]);
+        (void)unlink(file);
+    }
+    snprintf(file, sizeof file, "%s/1_Pooling", path);
+    (void)rmdir(file);
+    (void)rmdir(path);
 }
 
 /* ---- weights ---- */

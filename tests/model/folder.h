@@ -26,6 +26,9 @@ typedef struct folder_change {
 /* Makes the folder `path` (its files are replaced). Ends the program when that fails. */
 void write_model(const char *path, const test_model *model, const folder_change *change);
 
+/* Removes it with the files that tests write. */
+void remove_model(const char *path);
+
 /* One file of text in it. */
 void write_text(const char *folder, const char *name, const char *text);
 

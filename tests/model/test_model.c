@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "model/folder.h"
 #include "support/allocator.h"
@@ -19,22 +18,6 @@
 
 enum { WIDTH = 24, LAYERS = 2, VOCABULARY = 50, TOKENS = 60, SEQUENCES = 6 };
 static const int64_t mixed[SEQUENCES + 1] = {0, 1, 1, 18, 30, 35, 60};
-
-static void remove_folder(const char *path)
-{
-    static const char *const names[] = {"config.json",          "model.safetensors",
-                                        "modules.json",         "one.safetensors",
-                                        "two.safetensors",      "model.safetensors.index.json",
-                                        "1_Pooling/config.json"};
-    char file[1024];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        snprintf(file, sizeof file, "%s/%s", path, names[i]);
-        (void)unlink(file);
-    }
-    snprintf(file, sizeof file, "%s/1_Pooling", path);
-    (void)rmdir(file);
-    (void)rmdir(path);
-}
 
 /* ---- one run ---- */
 
@@ -161,7 +144,7 @@ static void test_bits(const test_model *m)
             locus_model_free(model);
         }
     }
-    remove_folder(path);
+    remove_model(path);
 }
 
 /* ---- files ---- */
@@ -197,7 +180,7 @@ static void test_files(const test_model *m)
     if (model != NULL && compute(model, mixed, SEQUENCES, ids, &want, &error) != LOCUS_OK)
         CHECK(0, "%s", error.text);
     locus_model_free(model);
-    remove_folder(path);
+    remove_model(path);
     for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
         write_model(path, m, &(folder_change){.dtype = kinds[k].dtype, .shards = kinds[k].shards});
         model = open_model(path, NULL, 2);
@@ -209,7 +192,7 @@ static void test_files(const test_model *m)
                   kinds[k].dtype, d, kinds[k].least, kinds[k].most);
         }
         locus_model_free(model);
-        remove_folder(path);
+        remove_model(path);
     }
 }
 
@@ -249,7 +232,7 @@ static void test_tensors(const test_model *m)
         write_model(path, m, &(folder_change){.wrong = tail});
         expect_refusal(path, LOCUS_ERR_FORMAT, "expected [");
     }
-    remove_folder(path);
+    remove_model(path);
 }
 
 static void test_configs(void)
@@ -287,10 +270,10 @@ static void test_configs(void)
         expect_refusal(path, LOCUS_ERR_FORMAT, cases[i].part);
     }
     if (check_begin("model/config/missing")) {
-        remove_folder(path);
+        remove_model(path);
         expect_refusal(path, LOCUS_ERR_IO, "config.json");
     }
-    remove_folder(path);
+    remove_model(path);
 }
 
 static void test_indexes(void)
@@ -315,7 +298,7 @@ static void test_indexes(void)
         write_text(path, "model.safetensors.index.json", cases[i].index);
         expect_refusal(path, cases[i].status, cases[i].part);
     }
-    remove_folder(path);
+    remove_model(path);
 }
 
 /* Rows alone give the bits that they have among all. */
@@ -332,7 +315,7 @@ static void test_rows(void)
     while (strcmp(test_models[which].name, "bert-fill") != 0) which++;
     write_model(path, &test_models[which], NULL);
     locus_model *model = open_model(path, NULL, 2);
-    remove_folder(path);
+    remove_model(path);
     if (model == NULL) return;
     set_ids(ids);
     CHECK(compute(model, mixed, SEQUENCES, ids, &all, &error) == LOCUS_OK, "%s", error.text);
@@ -382,7 +365,7 @@ static void test_calls(void)
     const char *path = test_folder("calls");
     write_model(path, &test_models[0], NULL);
     locus_model *model = open_model(path, NULL, 1);
-    remove_folder(path);
+    remove_model(path);
     if (model == NULL) return;
     set_ids(ids);
     ids[7] = 50;
@@ -439,7 +422,7 @@ static void test_allocations(const test_model *m)
         CHECK(memory.live_blocks == 0 && memory.misuse == 0, "call %d: a leak", (int)k);
         if (memory.failures == 0) break;
     }
-    remove_folder(path);
+    remove_model(path);
 }
 
 int main(int argc, char **argv)

@@ -7,6 +7,8 @@ try run nowhere --ids 1 --pair a
 try run nowhere a --tokens-per-batch 0
 try run nowhere a --tokens-per-batch 1048577 # beyond MOST_BATCH
 try run nowhere a --tokens-per-batch 1048576
+try run nowhere a --beams 65 # beyond MOST_BEAMS
+try run nowhere a --beams 64
 try run nowhere --ids 1,2
 try run nowhere --ids 1,x
 try run nowhere --ids 1,2147483648

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decoders by `locus run` against transformers, in float32: hidden states and logits of every
+architecture with small random weights, greedy and beam search with its settings, trained models.
+
+generate.py --random FOLDER    random weights
+generate.py --trained FOLDER   trained weights that lie in FOLDER's subfolders
+
+One line per model: PASSED, FAILED or SKIPPED, its name, what was found."""
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy
+import torch
+import transformers
+from safetensors.numpy import load_file
+
+LOCUS = os.environ["LOCUS"]
+STATES, LOGITS = 2e-5, 1e-4  # of the largest element of a layer; absolute
+SAMPLE = bool(os.environ.get("LOCUS_TEST_SAMPLE"))
+LENGTHS = (9,) if SAMPLE else (1, 2, 23)
+VOCABULARY = 90
+
+LLAMA = dict(
+    hidden_size=48, num_hidden_layers=3, num_attention_heads=4, num_key_value_heads=2, intermediate_size=100,
+    vocab_size=VOCABULARY, max_position_embeddings=64, bos_token_id=1, eos_token_id=2,
+)  # fmt: skip
+LLAMA3 = dict(
+    rope_type="llama3", factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_max_position_embeddings=16
+)
+
+# name: model of transformers, configuration
+RANDOM = {
+    "llama": ("Llama", LLAMA),
+    "llama-tied-wide": ("Llama", dict(LLAMA, head_dim=16, tie_word_embeddings=True, num_key_value_heads=4)),
+    "llama-linear": ("Llama", dict(LLAMA, rope_scaling=dict(rope_type="linear", factor=4.0))),
+    "llama-dynamic": (
+        "Llama",
+        dict(LLAMA, max_position_embeddings=16, rope_scaling=dict(rope_type="dynamic", factor=2.0)),
+    ),
+    "llama3": ("Llama", dict(LLAMA, rope_theta=500000.0, rope_scaling=LLAMA3)),
+}
+
+# settings of generate: (transformers, locus)
+SETTINGS = (
+    (dict(), ()),
+    (dict(num_beams=4), ("--beams", "4")),
+    (dict(num_beams=3, length_penalty=-1.5, min_length=12), ("--beams", "3", "--length-penalty", "-1.5", "--min-length", "12")),
+    (dict(num_beams=2, length_penalty=2.0, no_repeat_ngram_size=2), ("--beams", "2", "--length-penalty", "2", "--no-repeat-ngram", "2")),
+    (dict(no_repeat_ngram_size=3, min_length=20), ("--no-repeat-ngram", "3", "--min-length", "20")),
+)  # fmt: skip
+# what generation_config.json may say
+CONFIGURED = (
+    dict(num_beams=4, early_stopping=True, eos_token_id=[2, 5, 7]),
+    dict(num_beams=3, early_stopping="never", length_penalty=0.5, bad_words_ids=[[11], [4, 9]], forced_eos_token_id=2),
+    dict(forced_bos_token_id=8, repetition_penalty=1.3, suppress_tokens=[3, 12]),
+    dict(num_beams=2, max_new_tokens=9, min_new_tokens=4),
+)
+
+
+def make_random(folder, kind, settings):
+    torch.manual_seed(1)
+    config = getattr(transformers, kind + "Config")(**settings)
+    model = getattr(transformers, class_of(kind))(config)
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            middle = 1.0 if parameter.dim() == 1 and name.endswith("weight") else 0.0
+            if "embed_positions" not in name or kind != "Marian":  # a sinusoid
+                parameter.normal_(middle, 0.1 if "norm" in name or parameter.dim() == 1 else 0.2)
+    model.save_pretrained(folder)
+
+
+def class_of(kind):
+    return kind + {"T5": "ForConditionalGeneration", "MT5": "ForConditionalGeneration",
+                   "UMT5": "ForConditionalGeneration", "Marian": "MTModel", "GPT2": "LMHeadModel"}.get(kind, "ForCausalLM")  # fmt: skip
+
+
+def run_locus(folder, ids, *arguments):
+    command = [LOCUS, "run", folder, "--ids", ",".join(map(str, ids)), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr.strip())
+    return done.stdout
+
+
+def random_ids(model, length, seed):
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randint(3, min(model.config.vocab_size, 80), (1, length), generator=generator)
+
+
+def away(got, want):
+    want = want.numpy()
+    assert got.shape == want.shape, (got.shape, want.shape)
+    return float(numpy.abs(got - want).max() / numpy.abs(want).max())
+
+
+def compare_states(folder, model, length):
+    """The largest distances of a layer and of the logits."""
+    both = model.config.is_encoder_decoder
+    ids = random_ids(model, length, length)
+    more = random_ids(model, length + 2, length + 1) if both else None
+    with torch.no_grad():
+        extra = dict(decoder_input_ids=more) if both else {}
+        want = model(input_ids=ids, output_hidden_states=True, **extra)
+    output = os.path.join(folder, "states.safetensors")
+    arguments = ("--decoder-ids", ",".join(map(str, more[0].tolist()))) if both else ()
+    run_locus(folder, ids[0].tolist(), "--task", "hidden", "-o", output, *arguments)
+    got = load_file(output)
+    os.remove(output)
+    layers = want.encoder_hidden_states if both else want.hidden_states
+    names = {"hidden.%d" % i: state for i, state in enumerate(layers)}
+    if both:
+        names.update({"decoder.hidden.%d" % i: s for i, s in enumerate(want.decoder_hidden_states)})
+    assert sorted(got) == sorted([*names, "logits"]), sorted(got)
+    states = max(away(got[name], state) for name, state in names.items())
+    return states, float(numpy.abs(got["logits"] - want.logits.numpy()).max())
+
+
+def generate(folder, model, ids, settings, arguments, length):
+    """What is different, or None."""
+    more = {} if "max_new_tokens" in settings or model.generation_config.max_new_tokens else dict(max_length=length)
+    with torch.no_grad():
+        want = model.generate(
+            input_ids=ids, attention_mask=torch.ones_like(ids), do_sample=False, return_dict_in_generate=True,
+            output_scores=True, **more, **settings,
+        )  # fmt: skip
+    if more:
+        arguments = (*arguments, "--max-length", str(length))
+    got = json.loads(run_locus(folder, ids[0].tolist(), "--task", "generate", "--json", *arguments))
+    if got["generated_ids"] != want.sequences[0].tolist():
+        return "%s: %s, expected %s" % (settings, got["generated_ids"], want.sequences[0].tolist())
+    if "sequences_scores" in want and want.sequences_scores is not None:
+        if abs(got["score"] - float(want.sequences_scores[0])) > 1e-3 * max(1, abs(got["score"])):
+            return "%s: score %s, expected %s" % (settings, got["score"], float(want.sequences_scores[0]))
+    return None
+
+
+def compare_configured(folder, model):
+    """generation_config.json decides."""
+    path = os.path.join(folder, "generation_config.json")
+    with open(path) as file:
+        before = file.read()
+    found = None
+    for settings in CONFIGURED[:1] if SAMPLE else CONFIGURED:
+        with open(path, "w") as file:
+            json.dump(dict(json.loads(before), **settings), file)
+        again = type(model).from_pretrained(folder, attn_implementation="eager").eval()
+        found = found or generate(folder, again, random_ids(model, 7, 5), {}, (), 24)
+    with open(path, "w") as file:
+        file.write(before)
+    return found
+
+
+def compare(name, folder):
+    try:
+        with open(os.path.join(folder, "config.json")) as file:
+            (architecture, *_) = json.load(file)["architectures"]
+        model = getattr(transformers, architecture).from_pretrained(folder, attn_implementation="eager").eval()
+        found = [compare_states(folder, model, length) for length in LENGTHS]
+        states, logits = max(f[0] for f in found), max(f[1] for f in found)
+        different = None
+        for settings, arguments in SETTINGS[:2] if SAMPLE else SETTINGS:
+            different = different or generate(folder, model, random_ids(model, 6, 3), settings, arguments, 30)
+        different = different or compare_configured(folder, model)
+    except Exception as problem:  # whatever it is, the model failed
+        print("FAILED", name, type(problem).__name__, " ".join(str(problem).split()), flush=True)
+        return
+    passed = states <= STATES and logits <= LOGITS and different is None
+    print("PASSED" if passed else "FAILED", name, "states %.1e, logits %.1e" % (states, logits), different or "", flush=True)
+
+
+def main(what, folder, *names):
+    os.makedirs(folder, exist_ok=True)
+    if what == "--random":
+        for name, (kind, settings) in RANDOM.items():
+            if names and name not in names:
+                continue
+            path = os.path.join(folder, name)
+            make_random(path, kind, settings)
+            compare(name, path)
+
+
+main(*sys.argv[1:])
