@@ -6,7 +6,13 @@
  *
  * A plan is immutable: any number of threads may share one. Compute calls take
  * a workspace from the caller and never allocate, print, exit or read global
- * state. Results have the same bits for any thread count and batch position. */
+ * state. Results have the same bits for any thread count and batch position.
+ *
+ * q, k, v, dout, tables and parameters (all but sink) are F32, F16 or BF16 in any mix, the types
+ * that the plan was made for; halves are read exactly and computed in float. out may be any of the
+ * three, rounded once to the nearest, ties to even; so may lse, but backward takes an F32 one, and
+ * is as exact as the `out` that it is given. The gradient of a half tensor may be any of the three,
+ * that of an F32 tensor is F32. */
 
 #include <locus/call.h>
 

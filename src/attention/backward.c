@@ -124,6 +124,9 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
     carve_totals(plan, &arena, call);
     if (locus_heads_share_tables(plan))
         locus_carve_relative_backward(plan, &arena, &call->relative);
+    const int halves = locus_is_half(&plan->shapes.k) || locus_is_half(&plan->shapes.v);
+    call->key_sums = locus_take_optional(&arena, halves, plan->call.Tk * plan->call.D);
+    call->value_sums = locus_take_optional(&arena, halves, plan->call.Tk * plan->call.Dv);
     call->scratch_bytes = thread_bytes(plan);
     call->scratch = locus_take(&arena, plan->threads, call->scratch_bytes);
     call->owned = plan->ragged != NULL ? (locus_wanted){0} : locus_owned_tables(plan);
@@ -186,6 +189,18 @@ static void add_dense_tiles(const locus_backward_call *call, uint32_t thread, in
     }
 }
 
+/* Rows of sums, where the gradient is of half precision: they begin as 0, and end there. */
+static float *dense_sums(const locus_backward_call *call, uint32_t thread, int64_t tile,
+                         int64_t *count)
+{
+    const locus_plan *plan = call->plan;
+    const int64_t rows = plan->backward.rows;
+    locus_backward_worker worker;
+    locus_backward_worker_begin(call, thread, 0, 0, &worker);
+    *count = min_i64(rows, plan->call.Tq - tile * rows);
+    return locus_is_half(&call->grad->bias_dense) ? worker.dense_sums : NULL;
+}
+
 /* Task = (its batch entry, its head, query tile): adds the heads that share it in order. */
 static void run_dense(void *context, size_t index, uint32_t thread)
 {
@@ -195,12 +210,19 @@ static void run_dense(void *context, size_t index, uint32_t thread)
     const int64_t tiles = ceil_div(plan->call.Tq, plan->backward.rows);
     const int64_t tile = (int64_t)index % tiles, owner = (int64_t)index / tiles;
     const int64_t b_own = owner / to->shape[1], h_own = owner % to->shape[1];
+    const int64_t Tk = plan->call.Tk;
+    int64_t rows;
+    float *sums = dense_sums(call, thread, tile, &rows);
+    if (sums != NULL) memset(sums, 0, (size_t)(rows * Tk) * sizeof *sums);
     for (int64_t b = 0; b < plan->call.B; b++)
         for (int64_t h = 0; h < plan->call.H; h++) {
             if (to->shape[0] != 1 && b != b_own) continue;
             if (to->shape[1] != 1 && h != h_own) continue;
             add_dense_tiles(call, thread, b, h, tile);
         }
+    for (int64_t i = 0; sums != NULL && i < rows; i++)
+        locus_store_sums(plan, locus_rows_at(to, b_own, h_own, tile * plan->backward.rows + i),
+                         sums + i * Tk, Tk, call->accumulate);
 }
 
 static void run_dense_tasks(locus_backward_call *call)
@@ -220,11 +242,6 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
                                locus_error *error)
 {
     LOCUS_TRY(locus_check_inputs(plan, in, error));
-    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++)
-        if (locus_is_half(locus_tensor_at_const(&plan->shapes, i)))
-            return locus_fail(error, LOCUS_ERR_UNSUPPORTED,
-                              "tensor %s: found half precision, but backward takes F32 alone",
-                              locus_tensor_name(i));
     LOCUS_TRY(locus_check_results(plan, results, error));
     LOCUS_TRY(locus_check_gradients(plan, in, results, dresults, grad, error));
     return locus_check_memory("workspace", workspace, bytes, locus_backward_workspace(plan), error);

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/backward_call.h"
 
+#include "core/tensor.h"
+
 int locus_heads_own_keys(const locus_plan *plan, int accumulate)
 {
-    return plan->call.H == plan->call.Hk && (plan->turn_key == NULL || !accumulate);
+    const int floats = !locus_is_half(&plan->shapes.k) && !locus_is_half(&plan->shapes.v);
+    return plan->call.H == plan->call.Hk && floats && (plan->turn_key == NULL || !accumulate);
 }
 
 backward_task locus_backward_task_at(const locus_plan *plan, int64_t index, int accumulate)

@@ -40,6 +40,8 @@ typedef struct locus_backward_call {
     double *exact;                         /* F64 gradients of the bias's parameters: twins */
     locus_tensors gathered, gathered_grad; /* entries instead of rows; see gathered.h */
     locus_head_tables relative;            /* packed once where heads share all relative tables */
+    float *key_sums, *value_sums;          /* [Tk][D], [Tk][Dv] of the keys whose tasks are being
+                                              reduced, where dk or dv is of half precision */
     char *scratch, *slots;                 /* [threads][scratch_bytes], [slots][slot_bytes] */
     size_t scratch_bytes, slot_bytes;
     int64_t first_task, round_tasks; /* of the running round */
@@ -61,7 +63,7 @@ static inline int64_t locus_backward_tasks(const locus_plan *plan)
 }
 
 /* Nobody shares a head's dk and dv, so its first task owns them. Turned keys are turned back where
- * they were summed, so they must start from 0. */
+ * they were summed, so they must start from 0. Sums of halves are floats somewhere else. */
 int locus_heads_own_keys(const locus_plan *plan, int accumulate);
 
 /* 1 where no head has a relative table of its own. */

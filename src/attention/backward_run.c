@@ -101,11 +101,17 @@ static void finish_queries(const locus_backward_worker *w, const locus_gradient_
     if (plan->turn_query != NULL)
         locus_turn_rows(plan, (locus_sums){rows->dcontent, D}, rows->dcontent, D,
                         locus_query_turns(plan, w->head.b, first), -1.0f, count);
-    float *to = locus_query_row(&w->head, q, first);
-    plan->kernels->scale_rows(to, q->stride[2], rows->dcontent, D, NULL, factor, count, D,
-                              w->call->accumulate);
+    const locus_rows stored = locus_query_rows(&w->head, q, first);
+    const int in_place = stored.type == LOCUS_F32;
+    float *to = in_place ? stored.data : rows->dcontent;
+    const int64_t stride = in_place ? stored.stride : D;
+    plan->kernels->scale_rows(to, stride, rows->dcontent, D, NULL, factor, count, D,
+                              in_place && w->call->accumulate);
     if (plan->index != NULL && !plan->same_query_rows)
-        plan->kernels->scale_rows(to, q->stride[2], rows->dposition, D, NULL, factor, count, D, 1);
+        plan->kernels->scale_rows(to, stride, rows->dposition, D, NULL, factor, count, D, 1);
+    for (int64_t i = 0; !in_place && i < count; i++)
+        locus_store_sums(plan, locus_query_rows(&w->head, q, first + i), to + i * D, D,
+                         w->call->accumulate);
 }
 
 /* The sink has the weight e^(sink - lse) and no value, so its dS is -e^(sink - lse) row_dot. */

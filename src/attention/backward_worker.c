@@ -40,6 +40,10 @@ static void carve_tile(const locus_plan *plan, locus_arena *arena, locus_backwar
     w->clean_keys = locus_take_floats(arena, g->keys * D);
     w->clean_rows = locus_take_floats(arena, max_i64(rows, g->keys) * D);
     w->clean_dout = locus_take_floats(arena, rows * Dv);
+    const locus_tensor *dense = &plan->shapes.bias_dense;
+    const int shared = dense->shape[0] != plan->call.B || dense->shape[1] != plan->call.H;
+    w->dense_sums =
+        locus_take_optional(arena, locus_is_half(dense) && shared, g->rows * plan->call.Tk);
     w->gain_product = locus_take_optional(arena, plan->gain != NULL, rows * D);
 }
 

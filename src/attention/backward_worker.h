@@ -41,6 +41,7 @@ typedef struct locus_backward_worker {
     float *diagonal; /* [distances] sums by distance               */
     float *clean_keys, *clean_rows, *clean_dout; /* rooms of operands                          */
     float *gain_product;                         /* [rows][D] before the gain of the tile      */
+    float *dense_sums; /* [rows][Tk] of a shared dense bias of half precision, see run_dense   */
     /* along the key tiles of one query tile */
     locus_strip value_strips[MAX_BANDS]; /* dout . value table */
     locus_fold key_fold;                 /* dS by entry        */

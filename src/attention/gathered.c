@@ -145,23 +145,6 @@ void locus_gather_zero(const locus_plan *plan, const locus_tensors *grad,
     }
 }
 
-/* to = (accumulate ? to : 0) + sums */
-static void add_row(const locus_plan *plan, locus_rows to, float *sums, int64_t width,
-                    int accumulate)
-{
-    float old[LOCUS_PANEL];
-    const int64_t bytes = to.type == LOCUS_F32 ? 4 : 2;
-    for (int64_t c = 0; c < width; c += LOCUS_PANEL) {
-        const int64_t count = min_i64(LOCUS_PANEL, width - c);
-        const locus_rows some = {(char *)to.data + c * bytes, 0, to.type};
-        if (accumulate) {
-            locus_load_rows(plan, old, some, 1, count);
-            plan->kernels->add(sums + c, old, count);
-        }
-        locus_store_rows(plan, some, sums + c, 1, count);
-    }
-}
-
 /* The sums of entries meet in the rows of the caller's floats, or in floats for those. */
 static void add_entries(const locus_plan *plan, const locus_tensor *entries, const locus_tensor *to,
                         int accumulate)
@@ -179,7 +162,7 @@ static void add_entries(const locus_plan *plan, const locus_tensor *entries, con
     for (int64_t r = 0; r < rows_of(entries); r++)
         plan->kernels->add(row_at(&rows, table_row(plan, to, r)).data, from + r * width, width);
     for (int64_t r = 0; locus_is_half(to) && r < rows_of(to); r++)
-        add_row(plan, row_at(to, r), row_at(&rows, r).data, width, accumulate);
+        locus_store_sums(plan, row_at(to, r), row_at(&rows, r).data, width, accumulate);
 }
 
 void locus_scatter(const locus_plan *plan, const locus_tensors *gathered, const locus_tensors *grad,
@@ -194,6 +177,6 @@ void locus_scatter(const locus_plan *plan, const locus_tensors *gathered, const 
             continue;
         }
         for (int64_t r = 0; r < rows_of(to); r++)
-            add_row(plan, row_at(to, r), row_at(from, r).data, width_of(to), accumulate);
+            locus_store_sums(plan, row_at(to, r), row_at(from, r).data, width_of(to), accumulate);
     }
 }

@@ -37,10 +37,10 @@ static void mend_unseeing_rows(const locus_backward_worker *w, locus_gradient_ro
     const float sink = locus_head_sink(&w->head);
     for (int64_t i = 0; i < rows->queries.count; i++) {
         if (!isnan(rows->row_dot[i]) || rows->lse[i] != sink) continue;
-        const float *out =
-            locus_query_row(&w->head, &w->call->results->out, rows->queries.first + i);
+        const locus_tensor *out = &w->call->results->out;
         int is_zero = 1;
-        for (int64_t c = 0; c < w->head.plan->call.Dv; c++) is_zero &= out[c] == 0.0f;
+        for (int64_t c = 0; c < w->head.plan->call.Dv; c++)
+            is_zero &= locus_get(out, w->head.b, w->head.h, rows->queries.first + i, c) == 0.0;
         if (is_zero) rows->row_dot[i] = 0.0f;
     }
 }
@@ -51,9 +51,9 @@ static void load_results(locus_backward_worker *w, locus_gradient_rows *rows)
     const locus_queries *q = &rows->queries;
     const locus_tensor *out = &w->call->results->out, *low = &w->call->results->lse_low;
     const int64_t Dv = head->plan->call.Dv;
+    locus_load_rows(head->plan, rows->dout, locus_query_rows(head, w->call->dout, q->first),
+                    q->count, Dv);
     for (int64_t i = 0; i < q->count; i++) {
-        const float *dout = locus_query_row(head, w->call->dout, q->first + i);
-        memcpy(rows->dout + i * Dv, dout, (size_t)Dv * sizeof *dout);
         rows->lse[i] = *locus_query_row(head, &w->call->results->lse, q->first + i);
         rows->factor[i] = 1.0f;
     }
@@ -63,14 +63,18 @@ static void load_results(locus_backward_worker *w, locus_gradient_rows *rows)
     /* The kernel sums dout . out in the very order in which the tile's product sums dout . v:
      * a row that sees one key, or almost one, then has dS = 0 to the last bit instead of a
      * rounding error that a bias growing with the distance would multiply. */
-    head->plan->kernels->row_dots(rows->row_dot, rows->dout, Dv,
-                                  locus_query_row(head, out, q->first), out->stride[2], q->count,
-                                  Dv);
+    locus_rows outputs = locus_query_rows(head, out, q->first);
+    if (outputs.type != LOCUS_F32) {
+        locus_load_rows(head->plan, w->clean_dout, outputs, q->count, Dv);
+        outputs = (locus_rows){w->clean_dout, Dv, LOCUS_F32};
+    }
+    head->plan->kernels->row_dots(rows->row_dot, rows->dout, Dv, outputs.data, outputs.stride,
+                                  q->count, Dv);
     if (locus_present(&head->in->sink)) mend_unseeing_rows(w, rows);
     /* d lse_i / d s_ij = P_ij, so dS = P (dA - (dout . out - dlse)) */
     for (int64_t i = 0; w->call->dlse != NULL && i < q->count; i++)
         if (rows->lse[i] != -INFINITY)
-            rows->row_dot[i] -= *locus_query_row(head, w->call->dlse, q->first + i);
+            rows->row_dot[i] -= (float)locus_get(w->call->dlse, head->b, head->h, q->first + i, 0);
     locus_find_bad(head, !head->all_seen || locus_value_table(head->plan, head->in) != NULL,
                    rows->dout_bad, rows->dout, Dv, q->count, Dv);
 }

@@ -71,3 +71,18 @@ void locus_store_rows(const locus_plan *plan, locus_rows to, const float *rows, 
     for (int64_t r = 0; r < count; r++)
         memcpy(data + r * to.stride, rows + r * width, (size_t)width * sizeof *data);
 }
+
+void locus_store_sums(const locus_plan *plan, locus_rows to, float *sums, int64_t width, int resume)
+{
+    float old[LOCUS_PANEL];
+    const int64_t bytes = to.type == LOCUS_F32 ? 4 : 2;
+    for (int64_t c = 0; c < width; c += LOCUS_PANEL) {
+        const int64_t count = min_i64(LOCUS_PANEL, width - c);
+        const locus_rows some = {(char *)to.data + c * bytes, 0, to.type};
+        if (resume) {
+            locus_load_rows(plan, old, some, 1, count);
+            plan->kernels->add(sums + c, old, count);
+        }
+        locus_store_rows(plan, some, sums + c, 1, count);
+    }
+}

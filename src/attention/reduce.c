@@ -14,6 +14,7 @@ static void zero_tensor(const locus_tensor *t)
 {
     int64_t extent[LOCUS_MAX_RANK] = {1, 1, 1, 1}, stride[LOCUS_MAX_RANK] = {0, 0, 0, 0};
     const uint32_t shift = LOCUS_MAX_RANK - t->rank;
+    const int64_t bytes = locus_is_half(t) ? 2 : 4;
     for (uint32_t i = 0; i < t->rank; i++) {
         extent[shift + i] = t->shape[i];
         stride[shift + i] = t->stride[i];
@@ -21,8 +22,8 @@ static void zero_tensor(const locus_tensor *t)
     for (int64_t i = 0; i < extent[0]; i++)
         for (int64_t j = 0; j < extent[1]; j++)
             for (int64_t k = 0; k < extent[2]; k++) {
-                float *row = (float *)t->data + i * stride[0] + j * stride[1] + k * stride[2];
-                memset(row, 0, (size_t)extent[3] * sizeof *row);
+                const int64_t at = i * stride[0] + j * stride[1] + k * stride[2];
+                memset((char *)t->data + at * bytes, 0, (size_t)(extent[3] * bytes));
             }
 }
 
@@ -156,6 +157,41 @@ static const locus_plan *plan_of_task(const locus_plan *whole, int64_t *index, i
     return s->plan;
 }
 
+/* Rows [low, high) of dk or dv of one task. */
+typedef struct key_sums {
+    const locus_backward_call *call;
+    const locus_plan *plan;
+    const backward_task *task;
+    int64_t first_key, low, high;
+} key_sums;
+
+/* Tasks that share keys follow each other. In halves, their sums wait in floats until the last one
+ * has been added; those of a single one do not. */
+static void reduce_keys(const key_sums *k, locus_sums from, const locus_tensor *to, float *sums)
+{
+    const locus_plan *plan = k->plan;
+    const backward_task *task = k->task;
+    const int64_t width = from.row_stride, sharing = plan->call.H / plan->call.Hk;
+    const int64_t chunks = plan->backward_chunks, chunk = task->index % chunks;
+    const int first = task->h % sharing == 0 && chunk == 0;
+    const int last = task->h % sharing == sharing - 1 && chunk == chunks - 1;
+    if (!locus_is_half(to)) {
+        add_rows(plan->kernels, from, width, key_target(to, task, k->first_key, plan->call.Tk),
+                 k->low, k->high);
+        return;
+    }
+    for (int64_t r = k->low; r < k->high; r++) {
+        float *row = from.data + r * width, *sum = first && last ? row : sums + r * width;
+        if (first && !last)
+            memcpy(sum, row, (size_t)width * sizeof *sum);
+        else if (!first)
+            plan->kernels->add(sum, row, width);
+        if (last)
+            locus_store_sums(plan, locus_rows_at(to, task->b, task->kv, k->first_key + r), sum,
+                             width, k->call->accumulate);
+    }
+}
+
 /* Rows [low, high) of one task's slot. */
 static void reduce_task(const locus_backward_call *call, int64_t number, int64_t low, int64_t high)
 {
@@ -169,8 +205,9 @@ static void reduce_task(const locus_backward_call *call, int64_t number, int64_t
     locus_slot s;
     const locus_wanted wanted = locus_task_wanted(call, &task);
     locus_slot_carve(plan, &wanted, call->slots + (size_t)number * call->slot_bytes, &s);
-    if (s.k.data) add_rows(k, s.k, c->D, key_target(&g->k, &task, first_key, c->Tk), low, high);
-    if (s.v.data) add_rows(k, s.v, c->Dv, key_target(&g->v, &task, first_key, c->Tk), low, high);
+    const key_sums keys = {call, plan, &task, first_key, low, min_i64(high, c->Tk)};
+    if (s.k.data) reduce_keys(&keys, s.k, &g->k, call->key_sums);
+    if (s.v.data) reduce_keys(&keys, s.v, &g->v, call->value_sums);
     if (s.key_table.data)
         add_rows(k, s.key_table, c->D, table_target(plan, locus_key_table(plan, g), &task), low,
                  high);

@@ -284,11 +284,22 @@ void locus_spread_dense(const locus_backward_worker *w)
     const head_context *head = &w->head;
     const locus_tile *tile = &w->tile;
     const locus_tensor *to = &w->call->grad->bias_dense;
+    const int64_t b = to->shape[0] == 1 ? 0 : head->b, h = to->shape[1] == 1 ? 0 : head->h;
+    const int64_t columns = tile->columns;
     for (int64_t i = 0; i < tile->rows; i++) {
-        float *row = (float *)to->data + head->b * locus_broadcast_stride(to, 0) +
-                     head->h * locus_broadcast_stride(to, 1) + (tile->query + i) * to->stride[2] +
-                     tile->key * to->stride[3];
-        head->plan->kernels->add(row, w->grad + i * head->geometry->stride, tile->columns);
+        const float *from = w->grad + i * head->geometry->stride;
+        const int64_t at = locus_offset(to, b, h, tile->query + i, tile->key);
+        if (!locus_is_half(to)) {
+            head->plan->kernels->add((float *)to->data + at, from, columns);
+        } else if (w->dense_sums != NULL) {
+            float *sums = w->dense_sums + i * head->plan->call.Tk + tile->key;
+            head->plan->kernels->add(sums, from, columns);
+        } else {
+            float sums[MAX_TILE_KEYS];
+            memcpy(sums, from, (size_t)columns * sizeof *sums);
+            locus_store_sums(head->plan, (locus_rows){(uint16_t *)to->data + at, 0, to->dtype},
+                             sums, columns, 1);
+        }
     }
 }
 

@@ -58,11 +58,6 @@ static size_t count_wants(const locus_file *file)
 
 /* ---- one run of one case ---- */
 
-/* Runs that the kernels refused with LOCUS_ERR_UNSUPPORTED: of these folders and of no others. */
-static size_t oracle_only;
-
-static int may_be_oracle_only(const char *name) { return strncmp(name, "half/", 5) == 0; }
-
 static void check_result(const locus_case *loaded, const locus_file *file, size_t index,
                          double tolerance)
 {
@@ -89,11 +84,6 @@ static void check_run(locus_case *loaded, const locus_file *file, const char *na
 {
     locus_error error = {""};
     const locus_status status = locus_case_run(loaded, options, &error);
-    if (status == LOCUS_ERR_UNSUPPORTED && !options->oracle && may_be_oracle_only(name)) {
-        check_skip("oracle only: %s", error.text);
-        oracle_only++;
-        return;
-    }
     if (!CHECK(status == LOCUS_OK, "%s", error.text)) return;
     const size_t results = locus_case_result_count(loaded);
     CHECK(results == count_wants(file), "%zu results for %zu wanted tensors", results,
@@ -161,8 +151,5 @@ int main(int argc, char **argv)
     if (check_begin("golden/list/manifest")) CHECK(has_manifest, "no manifest.json that fits");
     for (size_t s = 0; locus_scheme_at(s) != NULL; s++) check_folder(locus_scheme_at(s)->name);
     for (size_t f = 0; f < sizeof features / sizeof *features; f++) check_folder(features[f]);
-    if (oracle_only > 0)
-        printf("%zu runs are judged by the oracle alone: the kernels lack what they need\n",
-               oracle_only);
     return check_finish("golden");
 }
