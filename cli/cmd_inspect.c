@@ -7,7 +7,9 @@
 
 #include "cli.h"
 #include "commands.h"
+#include "inspect.h"
 #include "json.h"
+#include "model_call.h"
 #include "text.h"
 #include "values.h"
 
@@ -248,6 +250,7 @@ static int inspect_run(int argc, char **argv)
     locus_error error = {""};
     int exit_code = CLI_DONE;
     if (!cli_parse(&cmd_inspect, argc, argv, &values, &exit_code)) return exit_code;
+    if (model_call_is_folder(values.path)) return inspect_model(values.path, values.json);
     locus_status status = locus_file_open(&file, values.path, NULL, &error);
     if (status == LOCUS_OK)
         status =
@@ -257,6 +260,8 @@ static int inspect_run(int argc, char **argv)
 }
 
 static const cli_example inspect_examples[] = {
+    {"locus inspect all-MiniLM-L6-v2",
+     "a model: family, sizes, scheme, tasks, what it would refuse"},
     {"locus inspect model.safetensors", "names, types and shapes of the tensors in a file"},
     {"locus inspect case.safetensors --values",
      "with the range of each and its NaN, Inf and zeros"},
@@ -278,15 +283,17 @@ static const cli_option inspect_options[] = {
 
 const cli_command cmd_inspect = {
     .name = "inspect",
-    .summary = "show what a tensor file holds",
-    .description = "Reads the header of a safetensors file, refuses it where it breaks a rule of "
-                   "the format, and lists its tensors and metadata. Offsets are relative to the "
-                   "data section. Unsafe characters in names are printed as \\xNN.",
-    .usage = "FILE [--json] [--values]",
+    .summary = "show what a tensor file or a model holds",
+    .description =
+        "Of the folder of a model: its family, sizes, scheme with options, tasks, tokenizer "
+        "and what would be refused and why. Of a file: reads the header of a safetensors file, refuses it where it breaks a rule of "
+        "the format, and lists its tensors and metadata. Offsets are relative to the "
+        "data section. Unsafe characters in names are printed as \\xNN.",
+    .usage = "MODEL | FILE [--json] [--values]",
     .examples = inspect_examples,
     .options = inspect_options,
     .operand = {.name = "FILE",
-                .help = "a safetensors file",
+                .help = "a safetensors file, or the folder of a model",
                 .kind = CLI_INPUT,
                 .required = 1,
                 .offset = offsetof(inspect_values, path)},

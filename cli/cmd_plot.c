@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "commands.h"
+#include "model_call.h"
 #include "plot.h"
 #include "settings.h"
 #include "text.h"
@@ -123,12 +124,20 @@ static int draw(const plot_values *v, const token_list *tokens)
     return exit_code;
 }
 
+/* A folder that no scheme is called like. */
+static int is_model(const plot_values *v)
+{
+    return v->scheme != NULL && locus_scheme_find(v->scheme) == NULL &&
+           model_call_is_folder(v->scheme);
+}
+
 static int plot_run(int argc, char **argv)
 {
-    plot_values values = {.head = PLOT_NONE, .window = PLOT_NONE, .seed = 2017};
+    plot_values values = {.head = PLOT_NONE, .layer = PLOT_NONE, .window = PLOT_NONE, .seed = 2017};
     token_list tokens = {.count = 0};
     int exit_code = CLI_DONE;
     if (!cli_parse(&cmd_plot, argc, argv, &values, &exit_code)) return exit_code;
+    if (is_model(&values)) return plot_model(&values);
     exit_code = check_values(&values);
     if (exit_code == CLI_DONE) exit_code = take_tokens(&tokens, &values);
     if (exit_code == CLI_DONE) exit_code = draw(&values, &tokens);
@@ -137,6 +146,11 @@ static int plot_run(int argc, char **argv)
 }
 
 static const cli_example plot_examples[] = {
+    {"locus plot ./deberta-v3-xsmall --what share -o share.svg",
+     "a trained model: which term every head lives on"},
+    {"locus plot ./all-mpnet-base-v2 --what bias", "a trained model: its bias by distance"},
+    {"locus plot ./deberta-v3-xsmall --what terms --text \"Hello world\" --layer 3 --head 2",
+     "one head of it: the terms of its scores side by side"},
     {"locus plot t5", "buckets and biases, in the terminal"},
     {"locus plot sinusoidal -o sinusoidal.svg",
      "a picture for a page, light or dark as it is read"},
@@ -151,18 +165,20 @@ static const cli_example plot_examples[] = {
 static const cli_option plot_options[] = {
     {.name = "what", .letter = 'w', .argument = "LIST", .kind = CLI_LIST, .value = picture_at,
      .help = "encoding, layouts, similarity, distance, rows, bias, angles, decay, position, "
-             "attention, terms, variants",
+             "attention, terms, variants; of a MODEL: share, terms or bias",
      .offset = offsetof(plot_values, what)},
     {.name = "tokens", .letter = 't', .argument = "TEXT", .kind = CLI_LIST,
      .help = "a sentence, cut at blanks; its words name rows and columns",
      .offset = offsetof(plot_values, tokens)},
-    {.name = "text", .argument = "FILE", .kind = CLI_INPUT,
-     .help = "the same from a file; \"-\": standard input", .offset = offsetof(plot_values, text)},
+    {.name = "text", .argument = "FILE", .kind = CLI_TEXT,
+     .help = "the same from a file, \"-\": standard input; of a MODEL: the text itself", .offset = offsetof(plot_values, text)},
     {.name = "length", .letter = 'n', .argument = "N", .kind = CLI_INTEGER,
      .help = "positions, or the farthest distance", .minimum = 1, .maximum = LOCUS_PICTURE_LENGTH,
      .offset = offsetof(plot_values, length)},
     {.name = "heads", .argument = "N", .kind = CLI_INTEGER, .help = "heads of the made-up call",
      .minimum = 1, .maximum = LOCUS_PICTURE_HEADS, .offset = offsetof(plot_values, heads)},
+    {.name = "layer", .argument = "N", .kind = CLI_INTEGER, .help = "of a MODEL (0)",
+     .maximum = 4096, .offset = offsetof(plot_values, layer)},
     {.name = "head", .argument = "N", .kind = CLI_INTEGER, .help = "show this head only",
      .maximum = 4096, .offset = offsetof(plot_values, head)},
     {.name = "dim", .letter = 'd', .argument = "N", .kind = CLI_INTEGER, .help = "width of a head",
@@ -203,12 +219,16 @@ const cli_command cmd_plot = {
         "what is added to the input, which table row serves which pair, biases and rotations by "
         "distance, the terms of the score, the attention that results. Queries run down, keys "
         "across. Without --output the picture is drawn in letters, in colour on a terminal. "
-        "Without --what a scheme gets the pictures that show best what it is about.",
-    .usage = "SCHEME [--what LIST] [--tokens TEXT | --text FILE | --length N] [-o FILE]",
+        "Without --what a scheme gets the pictures that show best what it is about. Of a trained "
+        "model: the share of each term of the score in all layers and heads, the terms of one head "
+        "on a text, the learned bias by distance.",
+    .usage = "SCHEME | MODEL [--what LIST] [--tokens TEXT | --text FILE | --length N] [-o FILE]",
     .examples = plot_examples,
     .options = plot_options,
     .operand = {.name = "SCHEME",
-                .help = "one of the names that locus schemes lists; may be left out beside --case",
+                .help =
+                    "one of the names that locus schemes lists, or the folder of a model; may be "
+                    "left out beside --case",
                 .kind = CLI_SCHEME,
                 .offset = offsetof(plot_values, scheme)},
     .run = plot_run,

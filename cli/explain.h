@@ -26,7 +26,8 @@ enum {
 #define EXPLAIN_NONE UINT32_MAX /* a number that was not given */
 
 typedef struct explain_values {
-    const char *path; /* a case or the folder of a model, or: */
+    const char *command; /* for messages; NULL: explain */
+    const char *path;    /* a case or the folder of a model, or: */
     const char *scheme, *tokens, *text;
     uint32_t layer; /* of a model */
     uint32_t length, seed;

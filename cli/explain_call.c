@@ -71,10 +71,15 @@ static int load(explain_call *call)
 
 /* ---- a layer of a model ---- */
 
-static int check_index(const char *name, uint32_t index, int64_t count)
+static const char *command_of(const explain_call *call)
+{
+    return call->values->command != NULL ? call->values->command : "explain";
+}
+
+static int check_index(const explain_call *call, const char *name, uint32_t index, int64_t count)
 {
     if (index == EXPLAIN_NONE || (int64_t)index < count) return CLI_DONE;
-    return cli_complain("explain", CLI_USAGE, "--%s: found %u, expected 0 to %" PRId64, name,
+    return cli_complain(command_of(call), CLI_USAGE, "--%s: found %u, expected 0 to %" PRId64, name,
                         (unsigned)index, count - 1);
 }
 
@@ -95,10 +100,12 @@ static int take_layer(explain_call *call, const model_call *model)
 static int run_model(explain_call *call)
 {
     const explain_values *v = call->values;
-    int exit_code = model_call_open(&call->model, "explain", v->path, v->text, EXPLAIN_TOKENS);
+    int exit_code =
+        model_call_open(&call->model, command_of(call), v->path, v->text, EXPLAIN_TOKENS);
     if (exit_code == CLI_DONE) exit_code = model_call_names(&call->model, &call->tokens, 0);
     if (exit_code == CLI_DONE) exit_code = model_call_names(&call->model, &call->shown, 1);
-    if (exit_code == CLI_DONE) exit_code = check_index("layer", v->layer, call->model.info.layers);
+    if (exit_code == CLI_DONE)
+        exit_code = check_index(call, "layer", v->layer, call->model.info.layers);
     return exit_code == CLI_DONE ? take_layer(call, &call->model) : exit_code;
 }
 
@@ -115,10 +122,10 @@ static int check_indices(const explain_call *call)
                             " heads of batch %" PRId64 ", expected a pair at least",
                             text_quote(quoted, sizeof quoted, v->path), info->queries, info->keys,
                             info->heads, info->batch);
-    int exit_code = check_index("batch", v->batch, info->batch);
-    if (exit_code == CLI_DONE) exit_code = check_index("head", v->head, info->heads);
-    if (exit_code == CLI_DONE) exit_code = check_index("query", v->query, info->queries);
-    if (exit_code == CLI_DONE) exit_code = check_index("key", v->key, info->keys);
+    int exit_code = check_index(call, "batch", v->batch, info->batch);
+    if (exit_code == CLI_DONE) exit_code = check_index(call, "head", v->head, info->heads);
+    if (exit_code == CLI_DONE) exit_code = check_index(call, "query", v->query, info->queries);
+    if (exit_code == CLI_DONE) exit_code = check_index(call, "key", v->key, info->keys);
     return exit_code;
 }
 

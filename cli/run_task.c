@@ -6,8 +6,8 @@
 
 const run_task *run_task_at(size_t index)
 {
-    static const run_task *const tasks[] = {&run_classify, &run_tokens, &run_generate, &run_embed,
-                                            &run_hidden};
+    static const run_task *const tasks[] = {&run_classify, &run_tokens, &run_fill,
+                                            &run_generate, &run_embed,  &run_hidden};
     return index < sizeof tasks / sizeof *tasks ? tasks[index] : NULL;
 }
 

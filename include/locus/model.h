@@ -63,20 +63,20 @@ typedef struct locus_model_info {
     const char *scheme;    /* of attention, a name of locus_scheme_at                  */
     const char *isa;       /* the kernel table in use                                  */
     int64_t width, layers, heads, head_dim, feed_forward, vocabulary;
-    int64_t types;        /* token types; 0: it has none                               */
-    int64_t most_tokens;  /* of one sequence; 0: no limit                              */
-    int64_t parameters;   /* numbers that were read                                    */
-    uint64_t bytes;       /* of memory that they take, packed                          */
-    uint32_t pooling;     /* locus_model_pooling, of modules.json; mean without it     */
-    uint32_t unit_length; /* 1: modules.json normalises                                */
-    uint32_t head;        /* locus_model_head                                          */
-    uint32_t multi_label; /* 1: a probability is the sigmoid of a logit, 0: softmax    */
-    int64_t labels;       /* of the head                                               */
-    uint32_t modules;     /* 1: modules.json makes one vector of a text                */
-    uint32_t reserved;
-    int64_t qkv_width;      /* floats of a row of q, k and v, see locus_model_results    */
-    int64_t decoder_layers; /* behind an encoder; 0: there is none                     */
-    int64_t next_tokens;    /* that LOCUS_MODEL_GENERATE tells apart: width of its logits */
+    int64_t types;            /* token types; 0: it has none                               */
+    int64_t most_tokens;      /* of one sequence; 0: no limit                              */
+    int64_t parameters;       /* numbers that were read                                    */
+    uint64_t bytes;           /* of memory that they take, packed                          */
+    uint32_t pooling;         /* locus_model_pooling, of modules.json; mean without it     */
+    uint32_t unit_length;     /* 1: modules.json normalises                                */
+    uint32_t head;            /* locus_model_head                                          */
+    uint32_t multi_label;     /* 1: a probability is the sigmoid of a logit, 0: softmax    */
+    int64_t labels;           /* of the head                                               */
+    uint32_t modules;         /* 1: modules.json makes one vector of a text                */
+    uint32_t bias_each_layer; /* 1: a table of biases in every layer, not one for all */
+    int64_t qkv_width;        /* floats of a row of q, k and v, see locus_model_results    */
+    int64_t decoder_layers;   /* behind an encoder; 0: there is none                     */
+    int64_t next_tokens;      /* that LOCUS_MODEL_GENERATE tells apart: width of its logits */
 } locus_model_info;
 /* Fill *info, whose size is set, up to that size. Texts live as long as the model. */
 LOCUS_API void locus_model_describe(const locus_model *model, locus_model_info *info);

@@ -49,6 +49,13 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_texts_forward(locus_texts *texts,
                                                             const locus_model_results *results,
                                                             locus_error *error);
 
+/* The same with logits of the tokens rows[0 .. count - 1] of the list alone: a head that fills masks
+ * has as many of each as the vocabulary has tokens. rows NULL: of all. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_texts_forward_rows(locus_texts *texts,
+                                                                 const int32_t *rows, int64_t count,
+                                                                 const locus_model_results *results,
+                                                                 locus_error *error);
+
 #ifdef __cplusplus
 }
 #endif

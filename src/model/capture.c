@@ -11,6 +11,7 @@ static locus_status attention_config(const locus_model *m, locus_config *config)
     LOCUS_TRY(locus_config_init(config, d->scheme));
     if (d->options_given) config->options = d->options;
     if (d->scaled_products) config->scale = 1.0 / sqrt((double)d->head_dim);
+    config->causal = (uint32_t)d->causal;
     config->threads = m->workers.threads;
     config->isa = m->workers.kernels->isa;
     config->allocator = m->allocator;

@@ -232,6 +232,7 @@ void locus_model_describe(const locus_model *m, locus_model_info *info)
         .multi_label = (uint32_t)d->multi_label,
         .labels = d->labels,
         .modules = (uint32_t)m->modules,
+        .bias_each_layer = (uint32_t)d->bias_each_layer,
         .qkv_width = m->layers[0].qkv.packed.outputs,
         .decoder_layers = m->decoder != NULL ? decoder->layers : 0,
         .next_tokens = decoder->head == LOCUS_MODEL_GENERATE ? decoder->vocabulary : 0,

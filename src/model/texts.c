@@ -177,7 +177,8 @@ void locus_texts_free(locus_texts *t)
 /* ---- forward ---- */
 
 static locus_status run(locus_texts *t, const locus_model_pass *pass,
-                        const locus_model_results *results, locus_error *error)
+                        const locus_model_batch *batch, const locus_model_results *results,
+                        locus_error *error)
 {
     const size_t bytes = locus_model_workspace(pass);
     if (bytes > t->workspace_bytes) {
@@ -187,20 +188,28 @@ static locus_status run(locus_texts *t, const locus_model_pass *pass,
         if (t->workspace == NULL) return no_memory(error);
         t->workspace_bytes = bytes;
     }
-    const locus_model_batch batch = {.size = sizeof batch,
-                                     .ids = t->ids,
-                                     .types = locus_texts_types(t)};
-    return locus_model_forward(pass, &batch, results, t->workspace, t->workspace_bytes, error);
+    return locus_model_forward(pass, batch, results, t->workspace, t->workspace_bytes, error);
 }
 
-locus_status locus_texts_forward(locus_texts *t, const locus_model_results *results,
-                                 locus_error *error)
+locus_status locus_texts_forward_rows(locus_texts *t, const int32_t *rows, int64_t count,
+                                      const locus_model_results *results, locus_error *error)
 {
     if (t == NULL || results == NULL)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "texts: NULL argument");
     locus_model_pass *pass = NULL;
     LOCUS_TRY(locus_model_pass_new(&pass, t->model, t->offsets, t->count, error));
-    const locus_status status = run(t, pass, results, error);
+    const locus_model_batch batch = {.size = sizeof batch,
+                                     .ids = t->ids,
+                                     .types = locus_texts_types(t),
+                                     .rows = rows,
+                                     .row_count = count};
+    const locus_status status = run(t, pass, &batch, results, error);
     locus_model_pass_free(pass);
     return status;
+}
+
+locus_status locus_texts_forward(locus_texts *t, const locus_model_results *results,
+                                 locus_error *error)
+{
+    return locus_texts_forward_rows(t, NULL, 0, results, error);
 }

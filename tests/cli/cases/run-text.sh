@@ -27,3 +27,7 @@ rm tags/tokenizer.json
 rounded run tags --ids 2,3
 rounded run tags "the license"
 rounded run tags --ids 2,3 --json
+model masks 'architectures=["BertForMaskedLM"]'
+rounded run masks "the [MASK] of the [MASK]" "a" "[MASK]"
+rounded run masks "the [MASK]" --json
+rounded run masks --ids 2,4,3 --json

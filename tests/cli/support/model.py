@@ -40,6 +40,12 @@ def shapes(config):
             yield at + name + ".weight", (WIDTH,)
             yield at + name + ".bias", (WIDTH,)
     architecture = config["architectures"][0]
+    if "MaskedLM" in architecture:
+        for name, shape in (("transform.dense.weight", (WIDTH, WIDTH)), ("transform.dense.bias", (WIDTH,))):
+            yield "cls.predictions." + name, shape
+        yield "cls.predictions.transform.LayerNorm.weight", (WIDTH,)
+        yield "cls.predictions.transform.LayerNorm.bias", (WIDTH,)
+        yield "cls.predictions.bias", (config["vocab_size"],)
     if "Classification" in architecture:
         if "Sequence" in architecture:
             yield "pooler.dense.weight", (WIDTH, WIDTH)
