@@ -8,7 +8,6 @@
 #include "attention/check.h"
 #include "attention/gathered.h"
 #include "attention/gradients.h"
-#include "attention/ragged.h"
 #include "attention/ragged_backward.h"
 #include "attention/reduce.h"
 #include "attention/spread.h"
@@ -63,16 +62,11 @@ static locus_wanted want_present(const locus_plan *plan, const locus_tensors *gr
     return wanted;
 }
 
-static int64_t task_count(const locus_plan *plan)
-{
-    return plan->ragged != NULL ? plan->ragged->tasks : locus_backward_tasks(plan);
-}
-
 /* As many slots as the budget allows, at least one, a function of the shapes alone. */
 static int64_t slot_count(const locus_plan *plan, size_t slot_bytes)
 {
     const int64_t fit = (int64_t)(LOCUS_PARTIAL_BYTES / (slot_bytes > 0 ? slot_bytes : 1));
-    const int64_t wanted = min_i64(task_count(plan), MAX_SLOTS);
+    const int64_t wanted = min_i64(locus_backward_tasks(plan), MAX_SLOTS);
     return max_i64(1, min_i64(fit, wanted));
 }
 
@@ -158,7 +152,7 @@ static void run_task(void *context, size_t index, uint32_t thread)
 static void run_rounds(locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
-    const int64_t tasks = task_count(plan), slots = slot_count(plan, call->slot_bytes);
+    const int64_t tasks = locus_backward_tasks(plan), slots = slot_count(plan, call->slot_bytes);
     for (int64_t first = 0; first < tasks && plan->call.Tq > 0; first += slots) {
         call->first_task = first;
         call->round_tasks = min_i64(slots, tasks - first);

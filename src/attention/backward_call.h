@@ -11,6 +11,7 @@
 
 #include "attention/head_tables.h"
 #include "attention/lower.h"
+#include "attention/ragged.h"
 
 /* What the caller asked for. */
 typedef struct locus_wanted {
@@ -59,6 +60,7 @@ typedef struct backward_task {
 backward_task locus_backward_task_at(const locus_plan *plan, int64_t index, int accumulate);
 static inline int64_t locus_backward_tasks(const locus_plan *plan)
 {
+    if (plan->ragged != NULL) return plan->ragged->tasks;
     return plan->call.B * plan->call.H * plan->backward_chunks;
 }
 
