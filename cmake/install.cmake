@@ -3,6 +3,9 @@
 
 # What is installed, and nothing else: `make install` builds this.
 add_custom_target(locus-product DEPENDS locus locus-static)
+if(TARGET locus-mpi)
+  add_dependencies(locus-product locus-mpi locus-mpi-static)
+endif()
 if(TARGET locus-cli)
   add_dependencies(locus-product locus-cli locus-generated)
 endif()
@@ -10,7 +13,8 @@ endif()
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/locus)
 
-install(DIRECTORY include/locus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h)
+install(DIRECTORY include/locus DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN *.h
+  PATTERN mpi.h EXCLUDE)
 install(TARGETS locus locus-static EXPORT locus-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
@@ -34,6 +38,21 @@ string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
 string(JOIN " " pc_threads ${LOCUS_THREAD_FLAGS})
 configure_file(cmake/locus.pc.in ${PROJECT_BINARY_DIR}/locus.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/locus.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+
+# Attention over ranks: find_package(locus COMPONENTS mpi), pkg-config locus-mpi.
+if(TARGET locus-mpi)
+  install(FILES include/locus/mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/locus)
+  install(TARGETS locus-mpi locus-mpi-static EXPORT locus-mpi-targets
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+  install(EXPORT locus-mpi-targets NAMESPACE locus:: DESTINATION ${package_dir})
+  # How programs are compiled with this MPI.
+  list(TRANSFORM MPI_C_INCLUDE_DIRS PREPEND -I OUTPUT_VARIABLE pc_mpi_cflags)
+  string(JOIN " " pc_mpi_cflags ${pc_mpi_cflags})
+  string(JOIN " " pc_mpi_libs ${MPI_C_LIBRARIES})
+  configure_file(cmake/locus-mpi.pc.in ${PROJECT_BINARY_DIR}/locus-mpi.pc @ONLY)
+  install(FILES ${PROJECT_BINARY_DIR}/locus-mpi.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
+endif()
 
 add_custom_target(uninstall COMMAND ${CMAKE_COMMAND}
   -DMANIFEST=${PROJECT_BINARY_DIR}/install_manifest.txt -P ${PROJECT_SOURCE_DIR}/cmake/uninstall.cmake)

@@ -72,6 +72,7 @@ missing() {
     has_format || want clang-format-14
     has_openblas || want libopenblas0
     for package in $(page_packages); do want "$package"; done
+    [ "$purpose" != tests ] || { has mpicc && has mpirun; } || { want libopenmpi-dev && want openmpi-bin; }
     [ "$purpose" != tests ] || { has node || want nodejs; has tsc || want node-typescript; }
     # opens the demo's page
     [ "$purpose" != tests ] || has chromium || has chromium-browser || has google-chrome || want chromium

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/carve.h"
 #include "core/cpu.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
 #include "core/tensor.h"
-#include "layer/carve.h"
 #include "layer/layer.h"
 
 /* ---- memory of the passes ---- */

@@ -5,14 +5,18 @@
 
 warnings="-Wall -Wextra -Wpedantic -Wshadow -Wundef -Werror"
 
+mpi_flags=$(pkg-config --cflags mpi-c 2>/dev/null || pkg-config --cflags ompi-c 2>/dev/null)
+
 alone() { # COMPILER STANDARD EXTENSION HEADER
     printf '#include <locus/%s>\n#include <locus/%s>\nint unused_here;\n' "$4" "$4" >"$SCRATCH/alone.$3"
-    "$1" "-std=$2" $warnings -Iinclude -fsyntax-only "$SCRATCH/alone.$3"
+    # shellcheck disable=SC2046,SC2086
+    "$1" "-std=$2" $warnings -Iinclude $(echo $mpi_flags | sed 's/-I/-isystem /g') -fsyntax-only "$SCRATCH/alone.$3"
 }
 
 for path in include/locus/*.h; do
     header=${path##*/}
     begin "headers/$header/c11"
+    [ "$header" != mpi.h ] || [ -e "$BUILD/liblocus_mpi.so" ] || { skip "no MPI"; continue; }
     check "compiles alone as C11" alone "${CC:-cc}" c11 c "$header"
     begin "headers/$header/c++17"
     if command -v "${CXX:-g++}" >/dev/null; then
@@ -22,13 +26,13 @@ for path in include/locus/*.h; do
     fi
 done
 
-# locus.h is what a user of attention needs; pictures and made-up problems stand apart.
+# locus.h is what a user of attention needs; pictures, made-up problems and MPI stand apart.
 begin headers/locus.h-has-what-attention-needs
 for path in include/locus/*.h; do
     header=${path##*/}
     case $header in
     locus.h) ;;
-    picture.h | plot.h | problem.h)
+    picture.h | plot.h | problem.h | mpi.h)
         refuse "locus.h has $header" grep -q "^#include <locus/$header>" include/locus/locus.h ;;
     *) check "locus.h lacks $header" grep -q "^#include <locus/$header>" include/locus/locus.h ;;
     esac

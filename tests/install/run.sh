@@ -33,6 +33,7 @@ for file in liblocus.so liblocus.so.0 "liblocus.so.$version" liblocus.a pkgconfi
     check "$file is installed" test -e "$libdir/$file"
 done
 for header in include/locus/*.h; do
+    [ "$header" != include/locus/mpi.h ] || [ -e "$libdir/liblocus_mpi.so" ] || continue
     check "$header is installed" cmp "$header" "$home/$header"
 done
 check "nothing but locus/ in include" test "$(ls "$home/include")" = locus
@@ -86,6 +87,46 @@ for program in shared static; do
     "$SCRATCH/project/build/$program" >"$SCRATCH/got" 2>&1
     check "runs, $program" diff "$SCRATCH/want" "$SCRATCH/got"
 done
+
+begin install/mpi
+if [ -e "$libdir/liblocus_mpi.so" ]; then
+    cat >"$SCRATCH/ranks.c" <<'C'
+#include <locus/mpi.h>
+#include <stdio.h>
+int main(void)
+{
+    locus_mpi_rows held[2];
+    const int runs = locus_mpi_layout(LOCUS_MPI_ZIGZAG, 100, 3, 2, held);
+    return printf("%d %d %d\n", runs, (int)held[0].first, (int)held[1].first) < 0;
+}
+C
+    echo '2 33 50' >"$SCRATCH/want_mpi"
+    if command -v pkg-config >/dev/null; then
+        # shellcheck disable=SC2046
+        check "compiles by pkg-config" "${CC:-cc}" -std=c11 "$SCRATCH/ranks.c" -o "$SCRATCH/ranks" \
+            $(pkg-config --cflags --libs locus-mpi)
+        LD_LIBRARY_PATH=$libdir "$SCRATCH/ranks" >"$SCRATCH/got" 2>&1
+        check "runs" diff "$SCRATCH/want_mpi" "$SCRATCH/got"
+    fi
+    mkdir -p "$SCRATCH/ranks_project"
+    cat >"$SCRATCH/ranks_project/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.20)
+project(use C)
+find_package(locus REQUIRED CONFIG COMPONENTS mpi)
+add_executable(shared ../ranks.c)
+target_link_libraries(shared PRIVATE locus::mpi)
+add_executable(static ../ranks.c)
+target_link_libraries(static PRIVATE locus::mpi-static)
+CMAKE
+    check "configures" cmake -S "$SCRATCH/ranks_project" -B "$SCRATCH/ranks_project/build" "-DCMAKE_PREFIX_PATH=$home"
+    check "compiles by CMake" cmake --build "$SCRATCH/ranks_project/build"
+    for program in shared static; do
+        "$SCRATCH/ranks_project/build/$program" >"$SCRATCH/got" 2>&1
+        check "runs, $program" diff "$SCRATCH/want_mpi" "$SCRATCH/got"
+    done
+else
+    skip "no MPI"
+fi
 
 # The project of README.md, word for word.
 begin install/readme

@@ -9,8 +9,12 @@ archive=$BUILD/liblocus.a
 cc=${CC:-cc}
 
 # Names that the headers declare: LOCUS_API ... locus_name(
-sed 's,/\*.*\*/,,' include/locus/*.h | tr '\n' ' ' | grep -o 'LOCUS_API [^;]*;' |
-    sed -n 's/^[^(]*[ *]\(locus_[a-z0-9_]*\)(.*/\1/p' | sort -u >"$SCRATCH/declared"
+declared() { # HEADER...
+    sed 's,/\*.*\*/,,' "$@" | tr '\n' ' ' | grep -o 'LOCUS_API [^;]*;' |
+        sed -n 's/^[^(]*[ *]\(locus_[a-z0-9_]*\)(.*/\1/p' | sort -u
+}
+# shellcheck disable=SC2046
+declared $(ls include/locus/*.h | grep -v /mpi.h) >"$SCRATCH/declared"
 nm -D --defined-only "$shared" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' |
     sort -u >"$SCRATCH/exported"
 
@@ -98,6 +102,22 @@ grep '"command"' "$commands" | grep -v -- '-ffp-contract=off' >"$SCRATCH/contrac
 check "compiled without -ffp-contract=off" empty "$SCRATCH/contract"
 grep '"command"' "$commands" | grep -E -- '-m(avx|fma|sse4|bmi)' | grep -vE '/(src/kernels|bench)/isa/' >"$SCRATCH/isa"
 check "instruction-set flags outside src/kernels/isa and bench/isa" empty "$SCRATCH/isa"
+
+begin symbols/mpi
+mpi=$BUILD/liblocus_mpi.so
+if [ -e "$mpi" ]; then
+    declared include/locus/mpi.h >"$SCRATCH/mpi_declared"
+    nm -D --defined-only "$mpi" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$SCRATCH/mpi_exported"
+    check "liblocus_mpi exports what mpi.h declares" diff "$SCRATCH/mpi_declared" "$SCRATCH/mpi_exported"
+    hardened "$mpi"
+    check "it needs liblocus" sh -c "readelf -d '$mpi' | grep -q 'NEEDED.*liblocus\.so\.0'"
+    writable "$BUILD/liblocus_mpi.a" >"$SCRATCH/writable"
+    check "no writable globals" empty "$SCRATCH/writable"
+    check "liblocus needs no MPI" sh -c "! readelf -d '$shared' | grep -q 'NEEDED.*mpi'"
+    check "nor does the program" sh -c "! readelf -d '$LOCUS' | grep -q 'NEEDED.*mpi'"
+else
+    skip "no MPI"
+fi
 
 begin symbols/loading-changes-nothing
 check "compiles" $cc -std=c11 -O2 -Iinclude tests/symbols/load.c -o "$SCRATCH/load" -ldl -lm

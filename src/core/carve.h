@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef LOCUS_LAYER_CARVE_H
-#define LOCUS_LAYER_CARVE_H
+#ifndef LOCUS_CORE_CARVE_H
+#define LOCUS_CORE_CARVE_H
 
 /* Lays pieces into one block, each a multiple of 64 bytes from its start, or only counts
  * where base is NULL, so that size and layout cannot disagree. Extents come from a caller's shapes, hence

@@ -1,0 +1,54 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Attention over 1 to 4 ranks against one process; what ranks say when one of them is wrong or
+# gone.
+. "$(dirname "$0")/../support/check.sh"
+
+ring=$BUILD/tests/mpi/ring
+begin mpi/available
+if [ ! -x "$ring" ] || ! command -v mpirun >/dev/null; then
+    skip "no MPI in this build, or no mpirun"
+    finish mpi
+    exit
+fi
+check "the program is there" test -x "$ring"
+
+OMP_NUM_THREADS=1
+export OMP_NUM_THREADS
+as_root=
+[ "$(id -u)" -ne 0 ] || as_root=--allow-run-as-root
+# More ranks than cores are fine; a rank on this machine needs no network.
+ranks() { # NUMBER ARGUMENT...
+    number=$1
+    shift
+    # shellcheck disable=SC2086
+    timeout 300 mpirun $as_root --oversubscribe --mca btl self,vader -n "$number" "$ring" "$@"
+}
+
+# What the program counts is counted here, too.
+count_ranks() { # NUMBER
+    ranks "$1" all $files >"$SCRATCH/log" 2>&1
+    line=$(grep '^mpi: [0-9]* passed' "$SCRATCH/log")
+    grep -E '^(FAIL|SKIP) ' "$SCRATCH/log" | head -n 20
+    [ -n "$line" ] || { tail -n 20 "$SCRATCH/log"; failed=$((failed + 1)); return; }
+    set -- $(echo "$line" | tr -dc '0-9 ')
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+files=$(find tests/golden -name '*.safetensors' ! -path '*/tables/*' | sort)
+numbers="1 2 3 4"
+[ "${LOCUS_TEST_SAMPLE:-0}" = 0 ] || numbers="1 3"
+for number in $numbers; do count_ranks "$number"; done
+
+begin mpi/same-bits-from-run-to-run
+check "a run" sh -c "grep '^digest ' '$SCRATCH/log' >'$SCRATCH/first'"
+ranks "$number" digest >"$SCRATCH/again" 2>&1
+check "another run has the same bits" sh -c "grep '^digest ' '$SCRATCH/again' | diff '$SCRATCH/first' -"
+
+begin mpi/a-rank-is-killed
+began=$(date +%s)
+refuse "the job fails" ranks 3 killed
+check "and ends soon" test $(($(date +%s) - began)) -lt 120
+refuse "nobody goes on" grep -q '^killed: ' "$SCRATCH/.output"
+
+finish mpi
