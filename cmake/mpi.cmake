@@ -16,6 +16,7 @@ if(LOCUS_MPI AND MPI_C_FOUND)
   target_include_directories(locus-mpi PRIVATE src)
   set_target_properties(locus-mpi PROPERTIES OUTPUT_NAME locus_mpi EXPORT_NAME mpi
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    INSTALL_RPATH "$ORIGIN" # liblocus is beside it
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/locus-mpi.map)
   target_link_options(locus-mpi PRIVATE
     -Wl,--version-script=${PROJECT_SOURCE_DIR}/cmake/locus-mpi.map ${LOCUS_NO_UNDEFINED})
