@@ -81,7 +81,8 @@ LOCUS_API size_t locus_mpi_backward_workspace(const locus_mpi_plan *plan);
 /* locus_forward and locus_backward over the ranks; out, lse, dout and gradients of rows are those of
  * this rank, gradients of tables are summed over all ranks, in an order that depends on their number
  * alone, and are the same on every rank. Backward is as exact as one process where it is given
- * results.lse_low, without it as exact as lse. With LOCUS_ACCUMULATE, tables are added to what this
+ * results.lse_low, without it as exact as lse. Inputs and dout may be F16 or BF16 and travel so; out,
+ * lse and gradients are F32, and so are the gradients of k and v that travel. With LOCUS_ACCUMULATE, tables are added to what this
  * rank has there. */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_mpi_forward(const locus_mpi_plan *plan,
                                                           const locus_tensors *in,

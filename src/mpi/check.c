@@ -224,7 +224,10 @@ locus_status ring_check_results(const locus_mpi_plan *plan, const locus_results 
 {
     const locus_tensor *q = &plan->shapes.q;
     const int64_t shape[] = {q->shape[0], q->shape[1], q->shape[2], plan->shapes.v.shape[3]};
-    const locus_tensor out = locus_view(NULL, LOCUS_F32, 4, shape);
+    /* dout is an input, of any type that the kernels read */
+    const int is_half =
+        !lse_required && (results->out.dtype == LOCUS_F16 || results->out.dtype == LOCUS_BF16);
+    const locus_tensor out = locus_view(NULL, is_half ? results->out.dtype : LOCUS_F32, 4, shape);
     const locus_tensor lse = locus_view(NULL, LOCUS_F32, 3, shape);
     LOCUS_TRY(check_view(&results->out, &out, prefix, "out", error));
     if (lse_required || locus_present(&results->lse))
@@ -290,7 +293,9 @@ locus_status ring_check_gradients(const locus_mpi_plan *plan, const locus_tensor
         if (!locus_present(t)) continue;
         if (!has_gradient(plan, i))
             return locus_fail(error, LOCUS_ERR_TENSOR, "grad.%s: %s has no gradient", name, name);
-        LOCUS_TRY(check_view(t, locus_tensor_at_const(&plan->shapes, i), "grad.", name, error));
+        locus_tensor wanted = *locus_tensor_at_const(&plan->shapes, i);
+        wanted.dtype = LOCUS_F32; /* sums of many ranks, whatever the input has */
+        LOCUS_TRY(check_view(t, &wanted, "grad.", name, error));
         LOCUS_TRY(check_apart(t, name, in, error));
         for (size_t k = 0; k < sizeof others / sizeof *others; k++)
             if (locus_tensors_overlap(t, others[k]))
