@@ -101,6 +101,7 @@ static int64_t extent_of(const model_description *d, char letter)
 {
     switch (letter) {
     case '2': return 2;
+    case 'M': return d->depth_taps;
     case 'J': return d->forward_taps > 1 ? d->forward_taps : 1;
     case 'V': return d->vocabulary;
     case 'W': return d->embedding_width;
@@ -154,6 +155,11 @@ size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t sh
         shape[0] = shape[1];
         shape[1] = outputs;
     }
+    if (slot == SLOT_GLU) { /* [2 E, E] */
+        shape[0] *= shape[1];
+        shape[1] = shape[2];
+        rank = 2;
+    }
     return rank;
 }
 
@@ -171,7 +177,7 @@ static int is_fused(const model_description *d) { return d->fused_heads || d->fu
 int model_slot_wanted(const model_description *d, model_slot slot)
 {
     switch (slot) {
-    case SLOT_WORD: return !d->shared_words;
+    case SLOT_WORD: return !d->shared_words && d->features == 0;
     case SLOT_POSITION: return d->positions > 0 && !d->sinusoidal;
     case SLOT_TYPE: return d->types > 0 && !d->segments;
     case SLOT_EMBEDDING_NORM_GAIN: return d->embedding_norm;
@@ -230,6 +236,24 @@ int model_slot_wanted(const model_description *d, model_slot slot)
     case SLOT_IN_BIAS:
     case SLOT_OUT_BIAS: return d->biases;
     case SLOT_DISTANCE_VALUE: return d->window > 0;
+    case SLOT_FIRST_NORM_GAIN:
+    case SLOT_FIRST_NORM_SHIFT:
+    case SLOT_FIRST_IN:
+    case SLOT_FIRST_IN_BIAS:
+    case SLOT_FIRST_OUT:
+    case SLOT_FIRST_OUT_BIAS:
+    case SLOT_GLU_NORM_GAIN:
+    case SLOT_GLU_NORM_SHIFT:
+    case SLOT_GLU:
+    case SLOT_DEPTH:
+    case SLOT_DEPTH_NORM_GAIN:
+    case SLOT_DEPTH_NORM_SHIFT:
+    case SLOT_DEPTH_OUT:
+    case SLOT_LAST_NORM_GAIN:
+    case SLOT_LAST_NORM_SHIFT: return d->conformer;
+    case SLOT_DEPTH_OUT_BIAS: return 0;
+    case SLOT_DEPTH_MEAN:
+    case SLOT_DEPTH_VARIANCE: return d->depth_batch_norm;
     case SLOT_DISTANCE: return d->relative_rows > 0 && !d->to_position && !d->from_position;
     case SLOT_RELATIVE_K: return d->distances || (d->to_position && !d->relative_shared);
     case SLOT_RELATIVE_K_BIAS: return d->to_position && !d->relative_shared && !d->fused_heads;

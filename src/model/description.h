@@ -105,6 +105,14 @@ typedef struct model_description {
     int fill_plain;                   /* 1: that head is the last map alone */
     int fill_tied;                    /* 1: which is the word table; a family may insist on it */
 
+    int64_t features;     /* > 0: rows of that many numbers come in place of ids */
+    double outer_epsilon; /* of the first and the last norm; 0: norm_epsilon */
+    int conformer; /* 1: a block is half a feed-forward, attention, a gated convolution, half a
+                      feed-forward and a norm (conformer.c) */
+    int64_t depth_taps, depth_before; /* of its convolution */
+    int depth_batch_norm;             /* 1: behind which a batch norm is, 0: a norm of each token */
+    int turned_input; /* 1: what q and k are made of is turned, by the frequencies of rope */
+
     int64_t taps, groups; /* convolution beside the first layer; 0: none */
     locus_activation convolution_activation;
 } model_description;

@@ -38,7 +38,8 @@ static locus_status check_ids(const char *what, const int32_t *ids, int64_t coun
 static locus_status check_batch(const run *r)
 {
     const int64_t N = r->pass->tokens;
-    LOCUS_TRY(check_ids("id", r->batch->ids, N, r->d->vocabulary, r->error));
+    if (r->d->features == 0)
+        LOCUS_TRY(check_ids("id", r->batch->ids, N, r->d->vocabulary, r->error));
     if (r->batch->rows != NULL) {
         if (r->batch->row_count < 0 || r->batch->row_count > N)
             return locus_fail(r->error, LOCUS_ERR_ARGUMENT,
@@ -84,8 +85,24 @@ static void norm(const run *r, const model_norm *norm, float *y, const float *x,
     locus_norm_forward(&r->m->workers, &rule, &to, &from);
 }
 
+/* Rows of numbers in place of tokens. */
+static void take_features(const run *r)
+{
+    const int64_t N = r->pass->tokens, width = r->d->features;
+    locus_norm_rule rule = model_norm_rule(r->d, &r->m->embedding_norm, width);
+    const locus_rows to = {r->w.narrow, N, width};
+    const locus_rows from = {(float *)(uintptr_t)r->batch->features, N, width};
+    rule.epsilon = (float)model_outer_epsilon(r->d);
+    locus_norm_forward(&r->m->workers, &rule, &to, &from);
+    model_map_apply(r->m, r->w.linear, &r->m->embedding_map, r->w.h, r->w.narrow, N, NULL);
+}
+
 static void embed(const run *r)
 {
+    if (r->d->features > 0) {
+        take_features(r);
+        return;
+    }
     const locus_model *m = r->m;
     const int64_t width = r->d->embedding_width;
     float *x = r->w.narrow != NULL ? r->w.narrow : r->w.h;
@@ -191,13 +208,29 @@ static locus_status attend_sequence(const run *r, int64_t layer, int64_t s)
     return attend(r, &in, r->pass->plan_of[s] + (size_t)pairs, first, length);
 }
 
+/* q, k and v as `qkv` has them: q and k of turned input, v of x. */
+static void make_turned(const run *r, const model_layer *layer, const float *x)
+{
+    const int64_t N = r->pass->tokens, A = r->d->heads * r->d->head_dim;
+    model_map_apply(r->m, r->w.linear, &layer->qkv, r->w.qkv, x, N, NULL);
+    for (int64_t i = 0; i < N; i++) /* its v stay; heads is free until attention */
+        memcpy(r->w.heads + i * A, r->w.qkv + i * 3 * A + 2 * A, (size_t)A * sizeof(float));
+    model_map_apply(r->m, r->w.linear, &layer->qkv, r->w.qkv, r->w.turned, N, NULL);
+    for (int64_t i = 0; i < N; i++)
+        memcpy(r->w.qkv + i * 3 * A + 2 * A, r->w.heads + i * A, (size_t)A * sizeof(float));
+}
+
 /* to = residual + map_o(attend(map_qkv(x))) */
 static locus_status attention(const run *r, int64_t l, float *to, const float *x,
                               const float *residual)
 {
     const model_layer *layer = model_layer_at(r->m, l);
     const int64_t N = r->pass->tokens;
-    model_map_apply(r->m, r->w.linear, &layer->qkv, r->w.qkv, x, N, NULL);
+    if (r->w.turned != NULL) {
+        model_turns_apply(r->pass, &r->w, x);
+        make_turned(r, layer, x);
+    } else
+        model_map_apply(r->m, r->w.linear, &layer->qkv, r->w.qkv, x, N, NULL);
     model_distances_project(r->pass, layer, &r->w);
     for (int64_t s = 0; s < r->pass->ragged.sequences; s++)
         if (r->pass->offsets[s + 1] > r->pass->offsets[s]) LOCUS_TRY(attend_sequence(r, l, s));
@@ -288,6 +321,31 @@ static locus_status layer_norm_before(const run *r, int64_t l)
     }
     norm(r, &layer->forward_norm, r->w.other, stream, E);
     feed_forward(r, layer, r->w.h, r->w.other, stream);
+    return LOCUS_OK;
+}
+
+/* to = residual + half of map_out(activation(map_in(x))): the half is in its last map. */
+static void half_forward(const run *r, const model_map *in, const model_map *out, float *to,
+                         const float *residual)
+{
+    const int64_t N = r->pass->tokens;
+    model_map_apply(r->m, r->w.linear, in, r->w.inner, r->w.other, N,
+                    &(model_end){.activation = r->d->activation});
+    model_map_apply(r->m, r->w.linear, out, to, r->w.inner, N, &(model_end){.residual = residual});
+}
+
+static locus_status layer_conformer(const run *r, int64_t l)
+{
+    const int64_t E = r->d->width;
+    const model_layer *layer = model_layer_at(r->m, l);
+    norm(r, &layer->first_norm, r->w.other, r->w.h, E);
+    half_forward(r, &layer->first_in, &layer->first_out, r->w.sum, r->w.h);
+    norm(r, &layer->attention_norm, r->w.other, r->w.sum, E);
+    LOCUS_TRY(attention(r, l, r->w.h, r->w.other, r->w.sum));
+    model_depth_forward(r->pass, layer, &r->w, r->w.sum, r->w.h, r->w.other);
+    norm(r, &layer->forward_norm, r->w.other, r->w.sum, E);
+    half_forward(r, &layer->in, &layer->out, r->w.h, r->w.sum);
+    norm(r, &layer->last_norm, r->w.h, r->w.h, E);
     return LOCUS_OK;
 }
 
@@ -383,6 +441,15 @@ static void give_qkv(const run *r, int64_t layer)
     memcpy(r->results->qkv[layer], r->w.qkv, (size_t)(r->pass->tokens * width) * sizeof(float));
 }
 
+/* The norm behind the last layer. */
+static void outer_norm(const run *r, const model_norm *norm)
+{
+    locus_norm_rule rule = model_norm_rule(r->d, norm, r->d->width);
+    const locus_rows h = {r->w.h, r->pass->tokens, r->d->width};
+    rule.epsilon = (float)model_outer_epsilon(r->d);
+    locus_norm_forward(&r->m->workers, &rule, &h, &h);
+}
+
 static locus_status run_layers(const run *r)
 {
     embed(r);
@@ -391,11 +458,12 @@ static locus_status run_layers(const run *r)
     if (r->w.first != NULL)
         memcpy(r->w.first, r->w.h, (size_t)(r->pass->tokens * r->d->width) * sizeof(float));
     for (int64_t l = 0; l < r->d->layers; l++) {
-        LOCUS_TRY(r->d->norm_first ? layer_norm_before(r, l) : layer_norm_after(r, l));
+        LOCUS_TRY(r->d->conformer    ? layer_conformer(r, l)
+                  : r->d->norm_first ? layer_norm_before(r, l)
+                                     : layer_norm_after(r, l));
         give_qkv(r, l);
         if (l == 0 && r->w.first != NULL) convolve(r);
-        if (r->d->final_norm && l == r->d->layers - 1)
-            norm(r, &r->m->final_norm, r->w.h, r->w.h, r->d->width);
+        if (r->d->final_norm && l == r->d->layers - 1) outer_norm(r, &r->m->final_norm);
         give_hidden(r, l + 1);
     }
     give_embedding(r);
@@ -413,7 +481,11 @@ locus_status locus_model_forward(const locus_model_pass *pass, const locus_model
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL argument");
     LOCUS_ADOPT(batch, own_batch, "model batch", error);
     LOCUS_ADOPT(results, own_results, "model results", error);
-    if ((batch->ids == NULL && pass->tokens > 0) || (workspace == NULL && pass->bytes > 0))
+    const int features = pass->model->description.features > 0;
+    if (pass->tokens > 0 && (features ? (const void *)batch->features : batch->ids) == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: no %s, which it takes",
+                          features ? "features" : "ids");
+    if (workspace == NULL && pass->bytes > 0)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL argument");
     if (workspace_bytes < pass->bytes || (uintptr_t)workspace % 8 != 0)
         return locus_fail(error, LOCUS_ERR_WORKSPACE,

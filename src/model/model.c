@@ -17,7 +17,7 @@
 
 static locus_status unknown_family(const char *type, locus_error *error)
 {
-    char list[256] = "", quoted[80];
+    char list[448] = "", quoted[80];
     size_t at = 0;
     for (size_t i = 0; model_family_name(i) != NULL && at + 32 < sizeof list; i++)
         at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i > 0 ? ", " : "",
@@ -231,6 +231,7 @@ void locus_model_describe(const locus_model *m, locus_model_info *info)
         .head = (uint32_t)decoder->head,
         .multi_label = (uint32_t)d->multi_label,
         .labels = d->labels,
+        .features = d->features,
         .modules = (uint32_t)m->modules,
         .bias_each_layer = (uint32_t)d->bias_each_layer,
         .qkv_width = m->layers[0].qkv.packed.outputs,

@@ -28,9 +28,12 @@ typedef struct model_layer {
     model_map o, in, gate, out;
     model_map cross_q, cross_kv, cross_o; /* cross_kv [2 A, E] */
     model_norm attention_norm, cross_norm, forward_norm;
-    locus_tensors tables;                /* of attention: rel_k, rel_q, bias */
-    locus_packed in_taps, out_taps;      /* of convolutions in place of `in` and `out` */
-    model_map relative;                  /* [A, E]: of sinusoids of the distance; or none */
+    locus_tensors tables;                                   /* of attention: rel_k, rel_q, bias */
+    model_map first_in, first_out, value, gated, depth_out; /* of a conformer block */
+    model_norm first_norm, glu_norm, depth_norm, last_norm;
+    const float *depth, *depth_shift; /* [depth_taps, E], [E] or NULL: with a batch norm in them */
+    locus_packed in_taps, out_taps;   /* of convolutions in place of `in` and `out` */
+    model_map relative;               /* [A, E]: of sinusoids of the distance; or none */
     const float *segment_bias, *segment; /* [H, D], [2, H, D]; or NULL */
 } model_layer;
 
@@ -80,6 +83,12 @@ static inline int64_t model_kv_width(const model_description *d)
 static inline int64_t model_qkv_width(const model_description *d)
 {
     return d->heads * d->head_dim + model_kv_width(d);
+}
+
+/* A norm before the first layer or behind the last one. */
+static inline double model_outer_epsilon(const model_description *d)
+{
+    return d->outer_epsilon > 0.0 ? d->outer_epsilon : d->norm_epsilon;
 }
 
 static inline locus_norm_rule model_norm_rule(const model_description *d, const model_norm *norm,

@@ -51,13 +51,14 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
     uint64_t convolution = 0;
     *w = (pass_work){.h = carve(&c, N, d->width, sizeof(float))};
     w->other = carve(&c, N, d->width, sizeof(float));
-    if (d->norm_first) w->sum = carve(&c, N, d->width, sizeof(float));
+    if (d->norm_first || d->conformer) w->sum = carve(&c, N, d->width, sizeof(float));
     if (d->norm_first && d->cross) w->between = carve(&c, N, d->width, sizeof(float));
     if (d->taps > 0) w->first = carve(&c, N, d->width, sizeof(float));
     if (p->model->embedding_map.packed.panels != NULL)
         w->narrow = carve(&c, N, d->embedding_width, sizeof(float));
     w->qkv = carve(&c, N, model_qkv_width(d), sizeof(float));
-    if (p->cache != NULL && d->rope.base > 0.0) w->turns = carve(&c, N, d->head_dim, sizeof(float));
+    if (d->turned_input || (p->cache != NULL && d->rope.base > 0.0))
+        w->turns = carve(&c, N, d->head_dim, sizeof(float));
     w->heads = carve(&c, N, A, sizeof(float));
     w->inner = carve(&c, N, d->feed_forward, sizeof(float));
     if (d->gated) w->gate = carve(&c, N, d->feed_forward, sizeof(float));
@@ -67,6 +68,8 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
     if (p->model->narrow.packed.panels != NULL)
         w->narrowed = carve(&c, N > sequences ? N : sequences, d->embedding_width, sizeof(float));
     if (d->head == LOCUS_MODEL_FILL) w->fill = carve(&c, N, d->embedding_width, sizeof(float));
+    if (d->conformer) w->glu = carve(&c, N, d->width, sizeof(float));
+    if (d->turned_input) w->turned = carve(&c, N, d->width, sizeof(float));
     if (d->distances) w->distances = carve(&c, p->distance_rows, A, sizeof(float));
     if (d->segments) w->pairs = carve(&c, d->heads, p->longest * p->longest, sizeof(float));
     w->lse = carve(&c, d->heads, p->longest, sizeof(float));

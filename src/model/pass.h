@@ -56,6 +56,8 @@ typedef struct pass_work {
     float *gate;            /* [N, F]; or NULL                                    */
     float *firsts, *pooled; /* [sequences, E] of a head; or NULL */
     float *fill;            /* [N, W] of a head that fills masks; or NULL */
+    float *glu;             /* [N, E] of a conformer block; or NULL                */
+    float *turned;          /* [N, E] turned input; or NULL                        */
     float *distances;       /* [distance_rows, A] projected sinusoids; or NULL    */
     float *pairs;           /* [H, longest, longest] of pairs of two types; or NULL */
     float *narrowed;        /* [N, W] before logits; or NULL */
@@ -77,6 +79,15 @@ locus_status model_pass_set(locus_model_pass *pass, const int64_t *offsets, locu
 
 /* One function measures (base NULL) and lays out. 0: it does not fit in memory. */
 int model_pass_carve(const locus_model_pass *pass, void *base, pass_work *work);
+
+/* ---- conformer.c ---- */
+
+/* to = h + the gated convolution of h; `room` [N, E] is used on the way. */
+void model_depth_forward(const locus_model_pass *pass, const model_layer *layer, const pass_work *w,
+                         float *to, const float *h, float *room);
+
+/* x turned by w->turns, in w->turned. */
+void model_turns_apply(const locus_model_pass *pass, const pass_work *w, const float *x);
 
 /* ---- distances.c ---- */
 

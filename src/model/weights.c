@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -10,7 +11,7 @@
 
 /* ---- memory ---- */
 
-enum { BLOCKS_WHOLE = 40, BLOCKS_LAYER = 32 };
+enum { BLOCKS_WHOLE = 40, BLOCKS_LAYER = 56 };
 
 static int64_t weight_layers(const model_description *d)
 {
@@ -71,6 +72,7 @@ typedef struct loader {
     const model_description *d;
     float *scratch; /* the largest tensor that is packed, or q, k and v together */
     void *linear;   /* workspace of maps */
+    float factor;   /* of maps that are read; 0: 1 */
     locus_error *error;
 } loader;
 
@@ -103,6 +105,11 @@ static locus_status pack(loader *r, model_map *map, int64_t outputs, int64_t inp
     return LOCUS_OK;
 }
 
+static void multiply(const loader *r, float *x, int64_t count)
+{
+    for (int64_t i = 0; r->factor > 0.0f && i < count; i++) x[i] *= r->factor;
+}
+
 /* `count` maps as one, their outputs one behind the other, `all` of them; each weight is followed
  * by its bias in the list of slots. */
 static locus_status read_maps(loader *r, const model_slot *slots, size_t count, int64_t layer,
@@ -116,6 +123,7 @@ static locus_status read_maps(loader *r, const model_slot *slots, size_t count, 
         LOCUS_TRY(model_checkpoint_read(r->c, slots[i], layer, r->scratch + at, r->error));
         at += model_slot_elements(r->d, slots[i]);
     }
+    multiply(r, r->scratch, all * inputs);
     LOCUS_TRY(pack(r, map, all, inputs));
     if (!biases) return LOCUS_OK;
     bias = keep_floats(r->m, all);
@@ -127,6 +135,7 @@ static locus_status read_maps(loader *r, const model_slot *slots, size_t count, 
         LOCUS_TRY(model_checkpoint_read(r->c, slot, layer, bias + at, r->error));
         at += model_slot_elements(r->d, slot);
     }
+    multiply(r, bias, all);
     return LOCUS_OK;
 }
 
@@ -278,7 +287,7 @@ static locus_status read_tables(loader *r, int64_t layer, const float *relative,
         LOCUS_TRY(project_table(r, SLOT_RELATIVE_K, SLOT_K, layer, relative, &tables->rel_k));
     if (d->from_position)
         LOCUS_TRY(project_table(r, SLOT_RELATIVE_Q, SLOT_Q, layer, relative, &tables->rel_q));
-    if (d->rope.base > 0.0)
+    if (d->rope.base > 0.0 && !d->turned_input)
         tables->frequencies = locus_view((float *)(uintptr_t)r->m->frequencies, LOCUS_F32, 1,
                                          (const int64_t[]){d->head_dim / 2});
     return LOCUS_OK;
@@ -320,7 +329,56 @@ static locus_status read_forward(loader *r, int64_t layer, model_layer *to)
     }
     LOCUS_TRY(read_map(r, SLOT_IN, layer, F, E, &to->in));
     LOCUS_TRY(read_gate(r, layer, &to->gate));
-    return read_map(r, SLOT_OUT, layer, E, F, &to->out);
+    r->factor = r->d->conformer ? 0.5f : 0.0f;
+    const locus_status status = read_map(r, SLOT_OUT, layer, E, F, &to->out);
+    r->factor = 0.0f;
+    return status;
+}
+
+/* The taps of every channel, [taps, E], with a batch norm in them where there is one:
+ *     g (w x - mean) / sqrt(variance + epsilon) + b */
+static locus_status read_depth(loader *r, int64_t layer, model_layer *to)
+{
+    const model_description *d = r->d;
+    const int64_t E = d->width, taps = d->depth_taps;
+    float *weight = keep_floats(r->m, taps * E), *shift = keep_floats(r->m, E);
+    if (weight == NULL || shift == NULL) return no_memory(r->error);
+    LOCUS_TRY(model_checkpoint_read(r->c, SLOT_DEPTH, layer, r->scratch, r->error));
+    locus_convolution_arrange(weight, r->scratch, 1, E, taps);
+    to->depth = weight;
+    LOCUS_TRY(read_norm(r, SLOT_DEPTH_NORM_GAIN, layer, &to->depth_norm));
+    if (!d->depth_batch_norm) return LOCUS_OK;
+    float *mean = r->scratch, *variance = r->scratch + E;
+    LOCUS_TRY(model_checkpoint_read(r->c, SLOT_DEPTH_MEAN, layer, mean, r->error));
+    LOCUS_TRY(model_checkpoint_read(r->c, SLOT_DEPTH_VARIANCE, layer, variance, r->error));
+    for (int64_t c = 0; c < E; c++) {
+        const double factor =
+            (double)to->depth_norm.gain[c] / sqrt((double)variance[c] + d->norm_epsilon);
+        for (int64_t k = 0; k < taps; k++)
+            weight[k * E + c] = (float)((double)weight[k * E + c] * factor);
+        shift[c] = (float)((double)to->depth_norm.shift[c] - (double)mean[c] * factor);
+    }
+    to->depth_shift = shift;
+    return LOCUS_OK;
+}
+
+/* What a conformer block has beside attention and the second feed-forward. */
+static locus_status read_conformer(loader *r, int64_t layer, model_layer *to)
+{
+    const int64_t E = r->d->width, F = r->d->feed_forward;
+    LOCUS_TRY(read_norm(r, SLOT_FIRST_NORM_GAIN, layer, &to->first_norm));
+    LOCUS_TRY(read_map(r, SLOT_FIRST_IN, layer, F, E, &to->first_in));
+    r->factor = 0.5f;
+    LOCUS_TRY(read_map(r, SLOT_FIRST_OUT, layer, E, F, &to->first_out));
+    r->factor = 0.0f;
+    LOCUS_TRY(read_norm(r, SLOT_GLU_NORM_GAIN, layer, &to->glu_norm));
+    LOCUS_TRY(model_checkpoint_read(r->c, SLOT_GLU, layer, r->scratch, r->error));
+    LOCUS_TRY(pack(r, &to->value, E, E));
+    memmove(r->scratch, r->scratch + E * E, (size_t)(E * E) * sizeof(float));
+    LOCUS_TRY(pack(r, &to->gated, E, E));
+    LOCUS_TRY(read_depth(r, layer, to));
+    LOCUS_TRY(read_map(r, SLOT_DEPTH_OUT, layer, E, E, &to->depth_out));
+    return read_norm(r, SLOT_LAST_NORM_GAIN, layer, &to->last_norm);
 }
 
 /* Attention to the states of an encoder. */
@@ -348,6 +406,7 @@ static locus_status read_layer(loader *r, int64_t layer, const float *relative, 
     LOCUS_TRY(read_map(r, SLOT_O, layer, d->width, A, &to->o));
     if (d->cross) LOCUS_TRY(read_cross(r, layer, to));
     LOCUS_TRY(read_forward(r, layer, to));
+    if (d->conformer) LOCUS_TRY(read_conformer(r, layer, to));
     if (d->distances) LOCUS_TRY(read_map(r, SLOT_RELATIVE_K, layer, A, d->width, &to->relative));
     LOCUS_TRY(read_array(r, SLOT_SEGMENT_BIAS, layer, &to->segment_bias));
     LOCUS_TRY(read_array(r, SLOT_SEGMENT, layer, &to->segment));
@@ -495,6 +554,7 @@ static locus_status read_whole(loader *r, const float **relative, const float **
 static int64_t scratch_floats(const model_description *d)
 {
     const int64_t counts[] = {
+        d->conformer ? d->width * (d->depth_taps + 2) : 0,
         3 * model_slot_elements(d, SLOT_Q),
         model_slot_elements(d, SLOT_IN),
         model_slot_elements(d, SLOT_EMBEDDING_MAP),

@@ -178,7 +178,7 @@ LARGE = {
         "pytorch_model.bin",
         "compare",
     ),
-    "rxnfp": ("rxnfp==0.1.0", "rxnfp/models/transformers/bert_pretrained/", "pytorch_model.bin", "compare_fill"),
+    "rxnfp": ("rxnfp==0.1.0", "rxnfp/models/transformers/bert_pretrained/", "pytorch_model.bin", "compare"),
 }
 
 
@@ -192,6 +192,9 @@ def make_random(folder, family, settings):
             middle = 1.0 if parameter.dim() == 1 and name.endswith("weight") else 0.0
             if "embed_positions" not in name:  # a sinusoid
                 parameter.normal_(middle, 0.1)
+        for name, buffer in model.named_buffers():
+            if "running" in name:
+                buffer.uniform_(0.5, 2.0)
     model.save_pretrained(folder)
     if settings.get("legacy") is False:  # transformers leaves out the word table
         tensors = {name: value.contiguous() for name, value in model.state_dict().items()}
@@ -255,7 +258,7 @@ def distances(folder, model, length):
         want = state.numpy()
         assert got["hidden.%d" % i].shape == want.shape
         worst = max(worst, float(numpy.abs(got["hidden.%d" % i] - want).max() / numpy.abs(want).max()))
-    embedding = numpy.array(json.loads(run_locus(folder, ids[0].tolist(), "--json"))["embedding"])
+    embedding = numpy.array(json.loads(run_locus(folder, ids[0].tolist(), "--task", "embed", "--json"))["embedding"])
     want = states[-1][0].numpy().mean(axis=0)
     if os.path.exists(os.path.join(folder, "modules.json")):
         want = want / numpy.linalg.norm(want)
@@ -317,6 +320,34 @@ def compare_fill(name, folder):
             return
         worst = max(worst, float(numpy.abs(got - want.numpy()).max()))
     print("PASSED" if worst <= 1e-4 else "FAILED", name + "-fill", "logits %.1e away" % worst, flush=True)
+
+
+SOUND = dict(SMALL, vocab_size=None, conv_depthwise_kernel_size=5, hidden_act="gelu")
+SOUNDS = {
+    "wav2vec2-bert": ("Wav2Vec2Bert", dict(SOUND, left_max_position_embeddings=6, right_max_position_embeddings=3)),
+    "wav2vec2-bert-relative": ("Wav2Vec2Bert", dict(SOUND, position_embeddings_type="relative")),
+    "wav2vec2-bert-rotary": ("Wav2Vec2Bert", dict(SOUND, position_embeddings_type="rotary")),
+    "wav2vec2-conformer": ("Wav2Vec2Conformer", dict(SOUND, vocab_size=32, layer_norm_eps=1e-3)),
+    "wav2vec2-conformer-rotary": (
+        "Wav2Vec2Conformer",
+        dict(SOUND, vocab_size=32, position_embeddings_type="rotary", rotary_embedding_base=500),
+    ),
+}
+
+
+def compare_sound(name, folder):
+    """From features on: their projection and the encoder."""
+    model = transformers.AutoModel.from_pretrained(folder).eval()
+    mine, worst = Model(folder), 0.0
+    for length in LENGTHS:
+        width = model.feature_projection.layer_norm.normalized_shape[0]
+        features = torch.randn(1, length, width, generator=torch.Generator().manual_seed(length))
+        with torch.no_grad():
+            states = model.feature_projection(features)[0]
+            states = model.encoder(states, output_hidden_states=True).hidden_states
+        for got, want in zip(mine.states(features[0].numpy()), states, strict=True):
+            worst = max(worst, float(numpy.abs(got - want[0].numpy()).max() / want.abs().max()))
+    print("PASSED" if worst <= TOLERANCE else "FAILED", name, "%.1e of the largest element" % worst, flush=True)
 
 
 VITS = dict(hidden_size=48, num_hidden_layers=3, num_attention_heads=2, ffn_dim=100, vocab_size=200, flow_size=20)
@@ -390,6 +421,10 @@ def main(what, folder, *options):
             path = os.path.join(folder, name)
             make_random(path, family, settings)
             compare_head(name, path)
+        for name, (family, settings) in SOUNDS.items():
+            path = os.path.join(folder, name)
+            make_random(path, family, settings)
+            compare_sound(name, path)
         for name, settings in VOICES.items():
             path = os.path.join(folder, name)
             make_vits(path, settings)

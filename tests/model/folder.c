@@ -74,6 +74,15 @@ const test_model test_models[] = {
     {"vits", "vits",
      "{\"model_type\": \"vits\", \"hidden_size\": 24, \"num_hidden_layers\": 2, "
      "\"num_attention_heads\": 2, \"ffn_dim\": 40, \"vocab_size\": 50, \"window_size\": 4, \"flow_size\": 9}"},
+    {"wav2vec2-bert", "wav2vec2-bert",
+     "{\"model_type\": \"wav2vec2-bert\", " SIZES ", \"feature_projection_input_dim\": 10, "
+     "\"conv_depthwise_kernel_size\": 5, \"left_max_position_embeddings\": 6}"},
+    {"wav2vec2-conformer", "wav2vec2-conformer",
+     "{\"model_type\": \"wav2vec2-conformer\", " SIZES ", \"conv_dim\": [16, 10], "
+     "\"conv_depthwise_kernel_size\": 5}"},
+    {"wav2vec2-rotary", "wav2vec2-conformer",
+     "{\"model_type\": \"wav2vec2-conformer\", " SIZES ", \"conv_dim\": [16, 10], "
+     "\"conv_depthwise_kernel_size\": 5, \"position_embeddings_type\": \"rotary\"}"},
     {"t5", "t5", "{\"model_type\": \"t5\", " T5 "}"},
     {"mt5", "mt5", "{\"model_type\": \"mt5\", " T5 ", \"feed_forward_proj\": \"gated-gelu\"}"},
     {"umt5", "umt5",
@@ -130,7 +139,7 @@ void remove_model(const char *path)
 typedef struct writer {
     const folder_change *change;
     locus_file_writer *files[2];
-    void *blocks[512]; /* borrowed by the files until they are committed */
+    void *blocks[1024]; /* borrowed by the files until they are committed */
     size_t count;
 } writer;
 
@@ -161,9 +170,10 @@ static void put(writer *w, const model_description *d, model_slot slot, const ch
     if (w->change->wrong != NULL && strstr(name, w->change->wrong) != NULL) shape[rank - 1]++;
     for (size_t i = 0; i < rank; i++) elements *= shape[i];
     unsigned char *data = malloc((size_t)elements * 8 + 8), *at = data;
-    if (data == NULL || w->count == 512) stop("memory");
+    if (data == NULL || w->count == 1024) stop("memory");
     const double scale = w->change->scale > 0.0 ? w->change->scale : 0.1;
-    const double middle = strstr(name, "orm.weight") != NULL ? 1.0 : 0.0;
+    const double middle =
+        strstr(name, "orm.weight") != NULL || strstr(name, "running_var") != NULL ? 1.0 : 0.0;
     for (uint64_t i = 0; i < elements; i++)
         at += store(at, dtype, middle + scale * (2.0 * test_uniform(w->count, i) - 1.0));
     locus_file_writer *file = w->files[w->change->shards ? w->count % 2 : 0];

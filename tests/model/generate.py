@@ -156,7 +156,7 @@ def compare_configured(folder, model):
 def compare(name, folder):
     try:
         with open(os.path.join(folder, "config.json")) as file:
-            (architecture, *_) = json.load(file)["architectures"]
+            architecture, *_ = json.load(file)["architectures"]
         model = getattr(transformers, architecture).from_pretrained(folder, attn_implementation="eager").eval()
         found = [compare_states(folder, model, length) for length in LENGTHS]
         states, logits = max(f[0] for f in found), max(f[1] for f in found)
@@ -168,7 +168,13 @@ def compare(name, folder):
         print("FAILED", name, type(problem).__name__, " ".join(str(problem).split()), flush=True)
         return
     passed = states <= STATES and logits <= LOGITS and different is None
-    print("PASSED" if passed else "FAILED", name, "states %.1e, logits %.1e" % (states, logits), different or "", flush=True)
+    print(
+        "PASSED" if passed else "FAILED",
+        name,
+        "states %.1e, logits %.1e" % (states, logits),
+        different or "",
+        flush=True,
+    )
 
 
 def main(what, folder, *names):

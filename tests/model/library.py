@@ -32,6 +32,7 @@ class Batch(ctypes.Structure):
         ("types", ctypes.c_void_p),
         ("rows", ctypes.c_void_p),
         ("row_count", ctypes.c_int64),
+        ("features", ctypes.c_void_p),
     ]
 
 
@@ -69,7 +70,7 @@ class Model:
             raise RuntimeError(self.error.text.decode("utf-8", "replace"))
 
     def states(self, ids, types=None):
-        """hidden.0 to hidden.L of one sequence."""
+        """hidden.0 to hidden.L of one sequence: ids, or rows of features [tokens, width]."""
         arrays = [numpy.empty((len(ids), self.info.width), "f4") for _ in range(self.info.layers + 1)]
         places = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
         self._run(ids, types, Results(hidden=ctypes.addressof(places)))
@@ -88,6 +89,7 @@ class Model:
         return logits
 
     def _run(self, ids, types, results, rows=None):
+        features = numpy.ascontiguousarray(ids, "f4") if numpy.ndim(ids) == 2 else None
         arrays = [None if a is None else numpy.ascontiguousarray(a, "i4") for a in (ids, types, rows)]
         offsets = numpy.array([0, len(ids)], "i8")
         handle = ctypes.c_void_p()
@@ -98,6 +100,8 @@ class Model:
             room = ctypes.create_string_buffer(bytes_needed + 8)
             start = (ctypes.addressof(room) + 7) // 8 * 8
             batch = Batch(ctypes.sizeof(Batch), 0, *map(pointer, arrays), 0 if rows is None else len(rows))
+            if features is not None:
+                batch.ids, batch.features = None, pointer(features)
             results.size = ctypes.sizeof(Results)
             call = ("locus_model_forward", handle, ctypes.byref(batch), ctypes.byref(results))
             self.call(*call, ctypes.c_void_p(start), ctypes.c_size_t(bytes_needed))

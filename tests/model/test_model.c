@@ -16,7 +16,7 @@
 #include "support/check.h"
 #include "support/problem.h"
 
-enum { WIDTH = 24, LAYERS = 2, VOCABULARY = 50, TOKENS = 60, SEQUENCES = 6 };
+enum { WIDTH = 24, LAYERS = 2, VOCABULARY = 50, FEATURES = 10, TOKENS = 60, SEQUENCES = 6 };
 static const int64_t mixed[SEQUENCES + 1] = {0, 1, 1, 18, 30, 35, 60};
 
 /* ---- one run ---- */
@@ -30,6 +30,14 @@ typedef struct answer {
 static void set_ids(int32_t ids[TOKENS])
 {
     for (int i = 0; i < TOKENS; i++) ids[i] = (int32_t)(test_uniform(77, (uint64_t)i) * 50.0);
+}
+
+/* Numbers in place of ids, for models that take them. */
+static void set_features(float *features, const int32_t *ids, int64_t tokens)
+{
+    for (int64_t i = 0; i < tokens * FEATURES && i < TOKENS * FEATURES; i++)
+        features[i] =
+            (float)test_uniform(78 + (uint64_t)ids[i / FEATURES], (uint64_t)(i % FEATURES));
 }
 
 static int has_head(const locus_model *model)
@@ -58,7 +66,9 @@ static locus_status compute(const locus_model *model, const int64_t *offsets, in
     float *hidden[LAYERS + 1];
     for (int l = 0; l <= LAYERS; l++) hidden[l] = a->hidden[l];
     memset(a, 0xFF, sizeof *a); /* NaN */
-    const locus_model_batch batch = {.size = sizeof batch, .ids = ids};
+    static float features[TOKENS * FEATURES];
+    set_features(features, ids, offsets[sequences]);
+    const locus_model_batch batch = {.size = sizeof batch, .ids = ids, .features = features};
     const locus_model_results results = {.size = sizeof results,
                                          .hidden = hidden,
                                          .logits = has_head(model) ? a->logits : NULL,
