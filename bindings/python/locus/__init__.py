@@ -14,6 +14,7 @@ from ._attend import attend, attend_backward
 from ._errors import LocusError, LocusIOError, LocusMemoryError, LocusTypeError, LocusValueError, Status
 from ._explain import Explanation, explain
 from ._layer import layer, layer_backward
+from ._model import Model
 from ._plot import Figure, plot
 from ._runtime import cpu_info, get_threads, set_threads
 from ._schemes import Option, Scheme, Tensor, schemes
@@ -32,6 +33,7 @@ __all__ = [
     "LocusMemoryError",
     "LocusTypeError",
     "LocusValueError",
+    "Model",
     "Option",
     "Scheme",
     "Status",

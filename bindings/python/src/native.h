@@ -165,6 +165,14 @@ PyObject *native_picture(PyObject *module, PyObject *const *args, Py_ssize_t cou
 const locus_figure *native_picture_figure(PyObject *capsule);
 PyObject *native_render(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
+/* ---- models.c ---- */
+
+PyObject *native_model_open(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_model_info(PyObject *module, PyObject *capsule);
+PyObject *native_model_run(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_model_attention(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_model_generate(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
 /* ---- tokenizers.c ---- */
 
 PyObject *native_tokenizer_open(PyObject *module, PyObject *path);
