@@ -38,10 +38,17 @@ def test_embed(folder):
     assert "bert, 2 layers of 8" in repr(model)
 
 
-def test_batches(folder):
+@pytest.mark.parametrize("tokens", [2047, 2048, 2049, 4095, 4096, 4097])
+def test_batches(folder, tokens):
+    """Around one and two times BATCH, 2048: nobody sees where a batch ends."""
     model = locus.Model(folder)
-    many = ["the work " * (i % 9) for i in range(700)]
-    np.testing.assert_array_equal(model(many)[::50], [model(text) for text in many[::50]])
+    lengths = [8] * (tokens // 8 - 1)
+    lengths.append(tokens - sum(lengths))
+    many = ["of " * (length - 2) for length in lengths] + ["the work"]
+    assert sum(map(len, (model.tokenizer(text).ids for text in many[:-1]))) == tokens
+    got = model(many)
+    assert len(got) == len(many)
+    np.testing.assert_array_equal(got[[0, -3, -2, -1]], [model(many[i]) for i in (0, -3, -2, -1)])
 
 
 def test_classify_tokens_fill(tmp_path):
