@@ -145,6 +145,25 @@ static void multiply_values(locus_backward_worker *w, const locus_gradient_rows 
     plan->kernels->product(product);
 }
 
+/* Of a block without tables; 0 outside. */
+static void multiply_block(locus_backward_worker *w, const locus_gradient_rows *rows,
+                           const locus_block *block)
+{
+    const int64_t stride = w->head.geometry->stride, columns = w->tile.columns;
+    locus_band part = locus_whole_tile(w->head.plan, &w->tile);
+    locus_product_tile product = {0};
+    part.first = block->first;
+    part.rows = block->rows;
+    part.column = block->from;
+    part.columns = block->to - block->from;
+    if (part.columns > 0) multiply_values(w, rows, &part, &product);
+    for (int64_t i = block->first; part.columns < columns && i < block->first + block->rows; i++) {
+        float *row = w->grad + i * stride;
+        memset(row, 0, (size_t)block->from * sizeof *row);
+        memset(row + block->to, 0, (size_t)(columns - block->to) * sizeof *row);
+    }
+}
+
 /* grad[i][j] = dA = dout_i . (v_j + RV[row(delta)]), or dS at once, without dropout. */
 static void weight_gradients(locus_backward_worker *w, const locus_gradient_rows *rows)
 {
@@ -157,9 +176,7 @@ static void weight_gradients(locus_backward_worker *w, const locus_gradient_rows
                                        .panels = w->tables.value_panels,
                                        .entry_panels = w->scores.entry_panels};
     if (table.table == NULL) {
-        const locus_band whole = locus_whole_tile(plan, tile);
-        locus_product_tile product = {0};
-        multiply_values(w, rows, &whole, &product);
+        for (int64_t b = 0; b < tile->block_count; b++) multiply_block(w, rows, &tile->blocks[b]);
         return;
     }
     for (int64_t b = 0; b < locus_bands(tile); b++) {

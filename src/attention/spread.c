@@ -9,13 +9,29 @@
 
 /* ---- sums over rows and over keys ---- */
 
+static void zero_rows(locus_sums rows, int64_t from, int64_t to, int64_t width)
+{
+    for (int64_t n = from; n < to; n++)
+        memset(rows.data + n * rows.row_stride, 0, (size_t)width * sizeof *rows.data);
+}
+
 /* to[j] += sum_i T[i][j] from_i for the tile's rows of `to`; fresh: to[j] = the sum */
 static void add_to_keys(const head_context *head, const locus_tile *tile, const float *T,
                         locus_sums to, const locus_operand *from, int64_t width, int fresh)
 {
     const locus_sums keys = {to.data + tile->key * to.row_stride, to.row_stride};
-    head->plan->kernels->gemm(keys.data, keys.row_stride, T, 1, head->geometry->stride, from->clean,
-                              from->clean_stride, tile->columns, tile->rows, width, !fresh);
+    const int64_t stride = head->geometry->stride;
+    const int whole =
+        tile->block_count == 1 && tile->blocks[0].from == 0 && tile->blocks[0].to == tile->columns;
+    if (fresh && !whole) zero_rows(keys, 0, tile->columns, width);
+    for (int64_t b = 0; b < tile->block_count; b++) {
+        const locus_block *block = &tile->blocks[b];
+        head->plan->kernels->gemm(keys.data + block->from * keys.row_stride, keys.row_stride,
+                                  T + block->first * stride + block->from, 1, stride,
+                                  from->clean + block->first * from->clean_stride,
+                                  from->clean_stride, block->to - block->from, block->rows, width,
+                                  !(fresh && whole));
+    }
     locus_patch(head, tile, T, keys, locus_by_column(), from, locus_by_row(), width);
 }
 
@@ -23,8 +39,15 @@ static void add_to_keys(const head_context *head, const locus_tile *tile, const 
 static void add_to_rows(const head_context *head, const locus_tile *tile, const float *T, float *to,
                         const locus_operand *from, int64_t width, int fresh)
 {
-    head->plan->kernels->gemm(to, width, T, head->geometry->stride, 1, from->clean,
-                              from->clean_stride, tile->rows, tile->columns, width, !fresh);
+    const int64_t stride = head->geometry->stride;
+    for (int64_t b = 0; b < tile->block_count; b++) {
+        const locus_block *block = &tile->blocks[b];
+        head->plan->kernels->gemm(to + block->first * width, width,
+                                  T + block->first * stride + block->from, stride, 1,
+                                  from->clean + block->from * from->clean_stride,
+                                  from->clean_stride, block->rows, block->to - block->from, width,
+                                  !fresh);
+    }
     locus_patch(head, tile, T, (locus_sums){to, width}, locus_by_row(), from, locus_by_column(),
                 width);
 }
@@ -304,12 +327,6 @@ void locus_spread_dense(const locus_backward_worker *w)
 }
 
 /* ---- dk and dv ---- */
-
-static void zero_rows(locus_sums rows, int64_t from, int64_t to, int64_t width)
-{
-    for (int64_t n = from; n < to; n++)
-        memset(rows.data + n * rows.row_stride, 0, (size_t)width * sizeof *rows.data);
-}
 
 /* Rows [from, to) of dk and dv, and of dpos_k like them, = 0. */
 static void zero_keys(const locus_backward_worker *w, int64_t from, int64_t to)

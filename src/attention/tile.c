@@ -63,6 +63,125 @@ static void cut_columns(locus_tile *tile, int64_t end)
     }
 }
 
+static const void *dense_row(const locus_tensor *t, size_t bytes, int64_t b, int64_t h, int64_t i,
+                             int64_t j)
+{
+    const int64_t at = b * locus_broadcast_stride(t, 0) + h * locus_broadcast_stride(t, 1) +
+                       i * t->stride[2] + j * t->stride[3];
+    return (const char *)t->data + at * (int64_t)bytes;
+}
+
+/* Does the mask show one of `rows` x `count` pairs? Strides are in bytes, which its elements are. */
+static int shows(const uint8_t *pairs, const locus_tensor *mask, int64_t rows, int64_t count)
+{
+    enum { WORDS = LOCUS_PANEL / sizeof(uint64_t) };
+    const int64_t row_stride = mask->stride[2], stride = mask->stride[3];
+    const int whole = stride == 1 && count == LOCUS_PANEL;
+    uint64_t any = 0;
+    for (int64_t i = 0; whole && i < rows; i++) {
+        uint64_t words[WORDS];
+        memcpy(words, pairs + i * row_stride, sizeof words);
+        for (int w = 0; w < WORDS; w++) any |= words[w];
+    }
+    for (int64_t i = 0; !whole && i < rows; i++)
+        for (int64_t j = 0; j < count; j++) any |= pairs[i * row_stride + j * stride];
+    return any != 0;
+}
+
+/* The panels between the first and the last of which the mask shows something. */
+static void find_shown(const head_context *head, const locus_tile *tile, locus_block *block)
+{
+    const locus_tensor *mask = &head->in->mask;
+    const int64_t columns = tile->columns, rows = block->rows, stride = mask->stride[3];
+    const uint8_t *pairs =
+        dense_row(mask, 1, head->b, head->h, tile->query + block->first, tile->key);
+    int64_t from = 0, to = columns;
+    for (; from < to; from += LOCUS_PANEL)
+        if (shows(pairs + from * stride, mask, rows, min_i64(LOCUS_PANEL, to - from))) break;
+    while (to > from) {
+        const int64_t last = (to - 1) / LOCUS_PANEL * LOCUS_PANEL;
+        if (shows(pairs + last * stride, mask, rows, to - last)) break;
+        to = last;
+    }
+    block->from = from;
+    block->to = to;
+}
+
+/* Blocks ascend like what causal and window let through; else all are given what one of them
+ * sees. A block that sees nothing goes with the one before. */
+static void order_blocks(locus_tile *tile)
+{
+    int64_t low = tile->columns, high = 0;
+    int ascends = 1;
+    for (int64_t g = 0; g < tile->block_count; g++) {
+        locus_block *block = &tile->blocks[g];
+        if (block->from >= block->to) {
+            block->from = g > 0 ? block[-1].from : 0;
+            block->to = g > 0 ? block[-1].to : 0;
+        } else {
+            low = min_i64(low, block->from);
+            high = max_i64(high, block->to);
+        }
+        if (g > 0) ascends &= block->from >= block[-1].from && block->to >= block[-1].to;
+    }
+    for (int64_t g = 0; !ascends && g < tile->block_count; g++) {
+        tile->blocks[g].from = low;
+        tile->blocks[g].to = high;
+    }
+}
+
+/* Blocks that see the same become one. */
+static void join_blocks(locus_tile *tile)
+{
+    int64_t count = 0;
+    for (int64_t g = 0; g < tile->block_count; g++) {
+        const locus_block next = tile->blocks[g];
+        locus_block *last = &tile->blocks[count - 1];
+        if (count > 0 && last->from == next.from && last->to == next.to)
+            last->rows += next.rows;
+        else
+            tile->blocks[count++] = next;
+    }
+    tile->block_count = count;
+}
+
+/* Leave out the panels at both ends that the mask hides from LOCUS_REGISTER_ROWS rows. Sums over
+ * columns run in panels, so no bit tells. Returns the end of the last column. */
+static int64_t cut_hidden(const head_context *head, locus_tile *tile)
+{
+    int64_t end = 0;
+    tile->block_count = 0;
+    for (int64_t i = 0; i < tile->rows; i += LOCUS_REGISTER_ROWS) {
+        locus_block *block = &tile->blocks[tile->block_count++];
+        *block = (locus_block){.first = i, .rows = min_i64(LOCUS_REGISTER_ROWS, tile->rows - i)};
+        find_shown(head, tile, block);
+    }
+    order_blocks(tile);
+    join_blocks(tile);
+    for (int64_t g = 0; g < tile->block_count; g++) {
+        const locus_block *block = &tile->blocks[g];
+        for (int64_t i = block->first; i < block->first + block->rows; i++) {
+            tile->from[i] = (int32_t)max_i64(tile->from[i], block->from);
+            tile->to[i] = (int32_t)max_i64(tile->from[i], min_i64(tile->to[i], block->to));
+            if (tile->to[i] > tile->from[i]) end = max_i64(end, tile->to[i]);
+        }
+    }
+    return end;
+}
+
+/* Which columns are in reach of a row, and whether a key_mask hides some. Returns the end of the
+ * last. */
+static int64_t find_reach(const head_context *head, locus_tile *tile)
+{
+    const int key_mask = locus_present(&head->in->key_mask);
+    int64_t end = find_columns(head, tile), seen = 0;
+    if (end > 0 && locus_present(&head->in->mask)) end = cut_hidden(head, tile);
+    if (end > 0 && key_mask) end = find_keys(head, tile, end, &seen);
+    cut_columns(tile, end);
+    tile->key_masked = key_mask && seen < tile->columns;
+    return end;
+}
+
 int locus_tile_begin(const head_context *head, const locus_queries *queries, int64_t key_tile,
                      locus_tile *tile)
 {
@@ -75,29 +194,20 @@ int locus_tile_begin(const head_context *head, const locus_queries *queries, int
     tile->skips_reset = 0;
     tile->key_masked = 0;
     tile->ragged = 0;
+    tile->block_count = 1;
+    tile->blocks[0] = (locus_block){0, tile->rows, 0, tile->columns};
     tile->whole = find_whole(&head->plan->call, tile);
-    if (tile->whole && !locus_present(&head->in->key_mask)) return 1;
-    int64_t end = find_columns(head, tile);
-    if (end > 0 && locus_present(&head->in->key_mask)) {
-        int64_t seen;
-        end = find_keys(head, tile, end, &seen);
-        cut_columns(tile, end);
-        tile->key_masked = seen < tile->columns;
-        return end > 0;
+    const int masked = locus_present(&head->in->key_mask) || locus_present(&head->in->mask);
+    const int64_t end = tile->whole && !masked ? tile->columns : find_reach(head, tile);
+    for (int64_t g = 0; g < tile->block_count; g++) {
+        locus_block *block = &tile->blocks[g];
+        block->from = min_i64(block->from, tile->columns);
+        block->to = min_i64(block->to, tile->columns);
     }
-    cut_columns(tile, end);
     return end > 0;
 }
 
 /* ---- masks ---- */
-
-static const void *dense_row(const locus_tensor *t, size_t bytes, int64_t b, int64_t h, int64_t i,
-                             int64_t j)
-{
-    const int64_t at = b * locus_broadcast_stride(t, 0) + h * locus_broadcast_stride(t, 1) +
-                       i * t->stride[2] + j * t->stride[3];
-    return (const char *)t->data + at * (int64_t)bytes;
-}
 
 static void add_dense(const head_context *head, const locus_tile *tile, float *scores)
 {
@@ -118,6 +228,20 @@ static void add_dense(const head_context *head, const locus_tile *tile, float *s
     }
 }
 
+/* score[j] = -inf where row[j] is 0; eight ones in a row are passed over at once. */
+static void hide_pairs(float *score, const uint8_t *row, int64_t stride, int64_t from, int64_t to)
+{
+    static const uint8_t ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
+    for (int64_t j = from; j < to;) {
+        if (stride == 1 && to - j >= 8 && memcmp(row + j, ones, sizeof ones) == 0) {
+            j += 8;
+            continue;
+        }
+        for (const int64_t end = min_i64(j + 8, to); j < end; j++)
+            score[j] = row[j * stride] != 0 ? score[j] : -INFINITY;
+    }
+}
+
 static void hide_masked(const head_context *head, const locus_tile *tile, float *scores)
 {
     const locus_tensor *mask = &head->in->mask, *key_mask = &head->in->key_mask;
@@ -125,14 +249,12 @@ static void hide_masked(const head_context *head, const locus_tile *tile, float 
         float *score = scores + i * head->geometry->stride;
         if (locus_present(mask)) {
             const uint8_t *row = dense_row(mask, 1, head->b, head->h, tile->query + i, tile->key);
-            for (int64_t j = tile->from[i]; j < tile->to[i]; j++)
-                score[j] = row[j * mask->stride[3]] != 0 ? score[j] : -INFINITY;
+            hide_pairs(score, row, mask->stride[3], tile->from[i], tile->to[i]);
         }
         if (tile->key_masked) {
             const uint8_t *row =
                 (const uint8_t *)key_mask->data + locus_offset(key_mask, head->b, tile->key, 0, 0);
-            for (int64_t j = tile->from[i]; j < tile->to[i]; j++)
-                score[j] = row[j * key_mask->stride[1]] != 0 ? score[j] : -INFINITY;
+            hide_pairs(score, row, key_mask->stride[1], tile->from[i], tile->to[i]);
         }
     }
 }

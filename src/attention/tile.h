@@ -12,6 +12,13 @@
 
 #include "attention/queries.h"
 
+/* Rows first .. first + rows - 1 of a tile, none of which sees a column outside from .. to - 1,
+ * multiples of LOCUS_PANEL unless the tile ends there. */
+typedef struct locus_block {
+    int64_t first, rows, from, to;
+} locus_block;
+enum { MAX_BLOCKS = MAX_TILE_ROWS / LOCUS_REGISTER_ROWS };
+
 typedef struct locus_tile {
     int64_t rows, columns;
     int64_t query, key; /* row numbers of row 0 and column 0 */
@@ -21,7 +28,10 @@ typedef struct locus_tile {
     int key_masked;     /* key_mask hides some column                        */
     int skips_reset;    /* pairs whose position part was replaced count as not seen */
     int ragged;         /* from and to do not ascend: rows in between see nothing   */
-    int32_t from[MAX_TILE_ROWS], to[MAX_TILE_ROWS]; /* columns that causal and window let through */
+    int32_t from[MAX_TILE_ROWS], to[MAX_TILE_ROWS]; /* columns that causal and window let through,
+                                                       less what mask hides at both ends      */
+    int64_t block_count; /* of its rows, in order; one block where no mask hides panels       */
+    locus_block blocks[MAX_BLOCKS];
 } locus_tile;
 
 /* 0: no pair of the tile is seen, skip it. */

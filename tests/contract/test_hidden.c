@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Masks that hide whole tiles, panels and rows, which attention leaves out: against the oracle. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "contract/variants.h"
+#include "support/check.h"
+#include "support/judge.h"
+
+/* Is pair (m, n) of head h shown? */
+typedef int (*pattern)(int64_t m, int64_t n, int64_t h);
+
+static int documents(int64_t m, int64_t n, int64_t h) { return h < 9 && m / 64 == n / 64; }
+/* of odd lengths, so that register tiles and panels hold the ends of two */
+static int odd_documents(int64_t m, int64_t n, int64_t h) { return h < 9 && m / 71 == n / 71; }
+/* ranges that fall with the row */
+static int backwards(int64_t m, int64_t n, int64_t h) { return h < 9 && m / 70 + n / 70 == 4; }
+/* a hole in the middle of rows and of columns, and rows that see one far key */
+static int holes(int64_t m, int64_t n, int64_t h)
+{
+    if (m % 97 == 5) return n == 299;
+    return (m < 100 || m > 150) && (n < 64 || n > 192 + 30 * h);
+}
+static int nothing(int64_t m, int64_t n, int64_t h) { return m == 17 && n == 200 && h == 0; }
+
+static const struct {
+    const char *name;
+    pattern shown;
+} patterns[] = {{"documents", documents},
+                {"odd-documents", odd_documents},
+                {"backwards", backwards},
+                {"holes", holes},
+                {"nothing", nothing}};
+
+static const test_variant masked[] = {
+    {"none", "none", NULL, "mask:1H", NULL},
+    {"causal", "none", "causal=1", "mask:11", NULL},
+    {"window-key-mask", "none", "window_left=80 window_right=30", "mask:1H key_mask", NULL},
+    {"dropout-sink", "none", "dropout=0.2 dropout_seed=5", "mask:11 sink dlse", NULL},
+    {"dense", "none", "softcap=3", "mask:11 bias_dense:11", NULL},
+    {"t5", "t5", "buckets=16 max_distance=40", "mask:11", NULL},
+    {"shaw", "shaw", "clip_left=70 clip_right=90", "mask:1H", NULL},
+    {"deberta", "deberta", "span=8 buckets=8 max_distance=20", "mask:11", NULL},
+    {"transformer_xl", "transformer_xl", NULL, "mask:11", NULL},
+    {"tupe", "tupe", NULL, "mask:11", NULL},
+    {"rope", "rope", "pairing=half", "mask:1H", NULL},
+    {"xpos", "xpos", NULL, "mask:11", NULL},
+    {"fire", "fire", "causal=1", "mask:11", NULL},
+};
+
+static void fill(const test_problem *p, pattern shown)
+{
+    const locus_tensor *mask = &p->in[0].mask;
+    const int64_t Tq = p->spec.Tq, Tk = p->spec.Tk;
+    for (int64_t i = 0; i < locus_tensor_elements(mask); i++)
+        ((uint8_t *)mask->data)[i] = (uint8_t)shown(i / Tk % Tq, i % Tk, i / Tk / Tq);
+}
+
+int main(int argc, char **argv)
+{
+    static const int64_t queries[] = {300, 7};
+    if (!check_args(argc, argv)) return 2;
+    for (size_t v = 0; v < sizeof masked / sizeof *masked; v += (check_sample() ? 3 : 1))
+        for (size_t k = 0; k < sizeof patterns / sizeof *patterns; k++)
+            for (size_t t = 0; t < 2; t++) {
+                if (!check_begin("hidden/%s/%s/%d", patterns[k].name, masked[v].name,
+                                 (int)queries[t]))
+                    continue;
+                test_problem *p = test_variant_problem(
+                    &masked[v], (test_spec){.B = 1, .H = 2, .Tq = queries[t], .Tk = 300, .D = 8});
+                fill(p, patterns[k].shown);
+                test_judge(p, &(test_manner){0});
+                test_problem_free(p);
+            }
+    return check_finish("hidden");
+}
