@@ -8,12 +8,13 @@
 #include "commands.h"
 #include "lab.h"
 
-static const char *const actions[] = {"train", "batches"};
+static const char *const actions[] = {"run", "train", "report", "batches"};
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
 static int run_action(const lab_values *values)
 {
-    int (*const run[ACTIONS])(const lab_values *) = {lab_train_action, lab_batches_action};
+    int (*const run[ACTIONS])(const lab_values *) = {lab_run_action, lab_train_action,
+                                                     lab_report_action, lab_batches_action};
     for (size_t i = 0; i < ACTIONS; i++)
         if (strcmp(values->action, actions[i]) == 0) return run[i](values);
     const char *near = locus_nearest(values->action, actions, ACTIONS);
@@ -41,6 +42,39 @@ static const cli_example lab_examples[] = {
 
 #define NUMBER(field) CLI_INTEGER, .offset = offsetof(lab_values, field)
 static const cli_option lab_options[] = {
+    {.name = "profile",
+     .argument = "NAME",
+     .help = "run: quick (2 minutes), standard (an hour) or full (a night)",
+     .kind = CLI_TEXT,
+     .offset = offsetof(lab_values, profile)},
+    {.name = "tasks",
+     .argument = "LIST",
+     .help = "run: only these",
+     .kind = CLI_LIST,
+     .offset = offsetof(lab_values, tasks)},
+    {.name = "schemes",
+     .argument = "LIST",
+     .help = "run: these (14; fire and distance when named)",
+     .kind = CLI_LIST,
+     .offset = offsetof(lab_values, schemes)},
+    {.name = "seeds",
+     .argument = "N",
+     .help = "run: seeds 1 to N for every scheme",
+     .kind = CLI_INTEGER,
+     .minimum = 1,
+     .maximum = 1000,
+     .offset = offsetof(lab_values, seeds)},
+    {.name = "sweep-rate",
+     .help = "run: also with half and with twice the rate",
+     .kind = CLI_FLAG,
+     .offset = offsetof(lab_values, sweep_rate)},
+    {.name = "jobs",
+     .argument = "N",
+     .help = "run: runs side by side (one per core)",
+     .kind = CLI_INTEGER,
+     .minimum = 1,
+     .maximum = 64,
+     .offset = offsetof(lab_values, jobs)},
     {.name = "task",
      .argument = "TASK",
      .help = "copy, copy_unique, reverse, recall, addition, parity, mod5, lookback, text, masked",

@@ -4,7 +4,10 @@
 
 /* locus lab: what its actions share. */
 
+#include <signal.h>
+
 #include "cli.h"
+#include "lab/lab.h"
 
 typedef struct lab_values {
     const char *action, *task, *scheme, *text, *output, *terms, *positions;
@@ -19,7 +22,20 @@ typedef struct lab_values {
 /* Values of options that were not given. */
 #define LAB_NOT_GIVEN UINT32_MAX
 
+/* Exit code of what Ctrl-C ended. */
+enum { LAB_EXIT_INTERRUPTED = 130 };
+
+extern volatile sig_atomic_t lab_interrupted; /* Ctrl-C, or a request to end */
+void lab_watch_signals(void);
+double lab_now(void); /* seconds */
+
+lab_settings lab_settings_of(const lab_values *values);
+int lab_missing(const char *what);
+void lab_show_note(void *context, const char *line);
+
+int lab_run_action(const lab_values *values);
 int lab_train_action(const lab_values *values);
+int lab_report_action(const lab_values *values);
 int lab_batches_action(const lab_values *values);
 
 #endif

@@ -11,17 +11,15 @@
 #include "lab/lab.h"
 #include "text.h"
 
-enum { INTERRUPTED = 130 };
-
-static volatile sig_atomic_t interrupted;
+volatile sig_atomic_t lab_interrupted;
 
 static void on_interrupt(int number)
 {
     (void)number;
-    interrupted = 1;
+    lab_interrupted = 1;
 }
 
-static void watch_signals(void)
+void lab_watch_signals(void)
 {
     struct sigaction action = {.sa_handler = on_interrupt};
     sigemptyset(&action.sa_mask);
@@ -29,7 +27,7 @@ static void watch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-static lab_settings settings_of(const lab_values *values)
+lab_settings lab_settings_of(const lab_values *values)
 {
     lab_settings settings;
     lab_settings_init(&settings);
@@ -54,7 +52,7 @@ static lab_settings settings_of(const lab_values *values)
     return settings;
 }
 
-static int missing(const char *what)
+int lab_missing(const char *what)
 {
     return cli_complain("lab", CLI_USAGE, "%s is missing; see \"locus lab --help\"", what);
 }
@@ -66,7 +64,7 @@ typedef struct viewer {
     double last; /* seconds, of the last line */
 } viewer;
 
-static double now(void)
+double lab_now(void)
 {
     struct timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
@@ -78,7 +76,7 @@ static void show_progress(void *context, const lab_progress *p)
 {
     viewer *v = context;
     const int last = p->step == p->steps;
-    const double time = now();
+    const double time = lab_now();
     if (!last && time - v->last < (v->terminal ? 0.2 : 10.0)) return;
     v->last = time;
     fprintf(stderr, "%s%s: step %" PRId64 " of %" PRId64 ", loss %.4f, %.1f steps/s, %.0f s left%s",
@@ -86,7 +84,7 @@ static void show_progress(void *context, const lab_progress *p)
             p->seconds_left, v->terminal && !last ? "" : "\n");
 }
 
-static void show_note(void *context, const char *line)
+void lab_show_note(void *context, const char *line)
 {
     (void)context;
     char quoted[640];
@@ -96,22 +94,24 @@ static void show_note(void *context, const char *line)
 int lab_train_action(const lab_values *values)
 {
     viewer v = {.terminal = isatty(STDERR_FILENO)};
-    const lab_watch watch = {
-        .interrupted = &interrupted, .progress = show_progress, .note = show_note, .context = &v};
+    const lab_watch watch = {.interrupted = &lab_interrupted,
+                             .progress = show_progress,
+                             .note = lab_show_note,
+                             .context = &v};
     locus_error error = {""};
     lab_outcome outcome = LAB_FINISHED;
-    if (values->task == NULL) return missing("--task");
-    if (values->scheme == NULL) return missing("--scheme");
-    if (values->output == NULL) return missing("-o DIR");
-    const lab_settings settings = settings_of(values);
-    watch_signals();
+    if (values->task == NULL) return lab_missing("--task");
+    if (values->scheme == NULL) return lab_missing("--scheme");
+    if (values->output == NULL) return lab_missing("-o DIR");
+    const lab_settings settings = lab_settings_of(values);
+    lab_watch_signals();
     const locus_status status =
         lab_train(&settings, values->output, values->resume, &watch, &outcome, &error);
     if (status != LOCUS_OK) return cli_report("lab", status, NULL, &error);
     if (outcome != LAB_INTERRUPTED) return CLI_DONE;
     fprintf(stderr, "%slocus lab: saved; the same command with --resume goes on\n",
             v.terminal ? "\n" : "");
-    return INTERRUPTED;
+    return LAB_EXIT_INTERRUPTED;
 }
 
 /* ---- batches ---- */
@@ -119,9 +119,9 @@ int lab_train_action(const lab_values *values)
 int lab_batches_action(const lab_values *values)
 {
     locus_error error = {""};
-    if (values->task == NULL) return missing("--task");
-    if (values->output == NULL) return missing("-o FILE");
-    lab_settings settings = settings_of(values);
+    if (values->task == NULL) return lab_missing("--task");
+    if (values->output == NULL) return lab_missing("-o FILE");
+    lab_settings settings = lab_settings_of(values);
     if (settings.scheme == NULL) settings.scheme = settings.memory > 0 ? "transformer_xl" : "none";
     const locus_status status =
         lab_batches(&settings, values->from, values->count, values->output, &error);

@@ -105,6 +105,19 @@ locus_status lab_folder_make(const char *path, locus_error *error)
                               path);
 }
 
+locus_status lab_folders_make(const char *path, locus_error *error)
+{
+    char above[LAB_PATH];
+    if (strlen(path) >= sizeof above || path[0] == '\0')
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "the name of the folder is empty or too long");
+    for (size_t i = 1; path[i] != '\0'; i++) {
+        if (path[i] != '/') continue;
+        snprintf(above, sizeof above, "%.*s", (int)i, path);
+        LOCUS_TRY(lab_folder_make(above, error));
+    }
+    return lab_folder_make(path, error);
+}
+
 /* ---- whole files ---- */
 
 locus_status lab_file_read(char **text, size_t *bytes, const char *path, size_t most,

@@ -31,7 +31,8 @@ void *lab_grow(void *items, size_t count, size_t bytes, size_t *room);
 /* FOLDER/NAME, the old file or the new one. */
 locus_status lab_file_write(const char *folder, const char *name, const locus_text *text,
                             locus_error *error);
-locus_status lab_folder_make(const char *path, locus_error *error); /* fine where it is there */
+locus_status lab_folder_make(const char *path, locus_error *error);  /* fine where it is there */
+locus_status lab_folders_make(const char *path, locus_error *error); /* and those above it */
 
 /* ---- small JSON files: {"name": value, "other": [1, 2], "inner": {"name": "value"}} ---- */
 

@@ -56,4 +56,38 @@ locus_status lab_train(const lab_settings *settings, const char *folder, int res
 locus_status lab_batches(const lab_settings *settings, int64_t from, int64_t count,
                          const char *path, locus_error *error);
 
+/* ---- comparisons ---- */
+
+/* What is compared; texts are borrowed. */
+typedef struct lab_comparison {
+    const char *profile;   /* "quick", "standard", "full"                              */
+    const char *tasks;     /* names or T numbers with commas between; NULL: the profile's */
+    const char *schemes;   /* likewise; NULL: the fourteen                              */
+    int64_t seeds;         /* seeds 1 .. seeds; 0: the profile's                        */
+    int sweep_rate;        /* 1: every run also with half and with twice the rate       */
+    uint32_t jobs;         /* runs side by side; 0: one per core                        */
+    lab_settings settings; /* what is given here holds for all runs                   */
+} lab_comparison;
+
+/* How far a comparison is. */
+typedef struct lab_standing {
+    int64_t runs, finished, failed;
+    double part;         /* of the work, 0 to 1                    */
+    double seconds_left; /* below 0: not known yet                 */
+    const char *name;    /* of the run that moved: "copy/t5/seed1" */
+    int ended;           /* 1: it has just ended                   */
+    const lab_progress *progress;
+} lab_standing;
+
+typedef struct lab_onlooker {
+    const volatile sig_atomic_t *interrupted;
+    void (*standing)(void *context, const lab_standing *standing);
+    void (*note)(void *context, const char *line);
+    void *context;
+} lab_onlooker;
+
+/* Train everything that is not finished in `folder`, in processes side by side. */
+locus_status lab_compare(const lab_comparison *comparison, const char *folder,
+                         const lab_onlooker *onlooker, lab_outcome *outcome, locus_error *error);
+
 #endif

@@ -37,7 +37,7 @@ void lab_settings_init(lab_settings *settings)
 
 /* ---- defaults ---- */
 
-static double rate_of(int64_t width) { return width <= 64 ? 2e-3 : width <= 128 ? 1e-3 : 6e-4; }
+double lab_usual_rate(int64_t width) { return width <= 64 ? 2e-3 : width <= 128 ? 1e-3 : 6e-4; }
 
 static void fill(int64_t *value, int64_t preset)
 {
@@ -54,7 +54,7 @@ static void fill_in(lab_settings *s, const lab_task *task)
     fill(&s->save_every, SAVE_EVERY);
     if (s->steps < 0) s->steps = STEPS;
     if (s->clip < 0) s->clip = CLIP;
-    if (s->rate == 0.0) s->rate = rate_of(s->width);
+    if (s->rate == 0.0) s->rate = lab_usual_rate(s->width);
     if (s->threads == 0) s->threads = 1;
     if (s->terms == NULL) s->terms = "c2p,p2c";
     if (s->positions == NULL) s->positions = "plain";
@@ -303,8 +303,8 @@ static locus_status compare_lines(const char *path, const char *found, const cha
             locus_escape(have, sizeof have, found + (a > 2 ? 2 : 0), a > 2 ? a - 3 : a);
             locus_escape(want, sizeof want, wanted + skip, b - skip - (b > 2));
             return locus_fail(error, LOCUS_ERR_OPTION,
-                              "%s: found %s, expected %s: this folder holds another run", path,
-                              have, want);
+                              "%s: found %s, expected %s: other settings than now", path, have,
+                              want);
         }
         found += a + (found[a] == '\n');
         wanted += b + 1;
@@ -312,25 +312,32 @@ static locus_status compare_lines(const char *path, const char *found, const cha
     return LOCUS_OK;
 }
 
-locus_status lab_plan_compare(const lab_plan *plan, const char *folder, int *found,
-                              locus_error *error)
+locus_status lab_lines_compare(const char *folder, const char *name, const char *wanted, int *found,
+                               locus_error *error)
 {
     enum { MOST_BYTES = 65536 };
     char path[LAB_PATH], *text = NULL;
     size_t bytes = 0;
     *found = 0;
-    if (!lab_path(path, folder, "run.json"))
+    if (!lab_path(path, folder, name))
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "the name of the folder is too long");
     if (!locus_system_exists(path)) return LOCUS_OK;
     *found = 1;
     LOCUS_TRY(lab_file_read(&text, &bytes, path, MOST_BYTES, error));
+    const locus_status status = compare_lines(path, text, wanted, error);
+    locus_release(NULL, text);
+    return status;
+}
+
+locus_status lab_plan_compare(const lab_plan *plan, const char *folder, int *found,
+                              locus_error *error)
+{
     locus_text wanted = {.data = NULL};
     plot_text out = {.to = &wanted};
     describe(plan, 0, &out);
-    const locus_status status = out.failed
-                                    ? locus_fail(error, LOCUS_ERR_MEMORY, "no memory for run.json")
-                                    : compare_lines(path, text, wanted.data, error);
+    const locus_status status =
+        out.failed ? locus_fail(error, LOCUS_ERR_MEMORY, "no memory for run.json")
+                   : lab_lines_compare(folder, "run.json", wanted.data, found, error);
     locus_text_free(&wanted);
-    locus_release(NULL, text);
     return status;
 }

@@ -19,6 +19,9 @@ typedef struct lab_plan {
     lab_corpus corpus; /* empty where the task reads no text */
 } lab_plan;
 
+/* The learning rate of a width, where nobody names one. */
+double lab_usual_rate(int64_t width);
+
 locus_status lab_plan_new(lab_plan *plan, const lab_settings *settings, locus_error *error);
 void lab_plan_free(lab_plan *plan);
 
@@ -27,5 +30,10 @@ void lab_plan_free(lab_plan *plan);
 locus_status lab_plan_write(const lab_plan *plan, const char *folder, locus_error *error);
 locus_status lab_plan_compare(const lab_plan *plan, const char *folder, int *found,
                               locus_error *error);
+
+/* FOLDER/NAME, where it is there (*found), begins with the lines `wanted`; the first line in which
+ * they differ is refused. */
+locus_status lab_lines_compare(const char *folder, const char *name, const char *wanted, int *found,
+                               locus_error *error);
 
 #endif

@@ -57,23 +57,10 @@ static lab_judge judge_of(session *s)
 
 /* ---- the folder ---- */
 
-static locus_status make_folders(const char *folder, locus_error *error)
-{
-    char path[LAB_PATH];
-    if (strlen(folder) >= sizeof path || folder[0] == '\0')
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "the name of the folder is empty or too long");
-    for (size_t i = 1; folder[i] != '\0'; i++) {
-        if (folder[i] != '/') continue;
-        snprintf(path, sizeof path, "%.*s", (int)i, folder);
-        LOCUS_TRY(lab_folder_make(path, error));
-    }
-    return lab_folder_make(folder, error);
-}
-
 static locus_status claim_folder(const session *s, int resume, locus_error *error)
 {
     int found = 0;
-    LOCUS_TRY(make_folders(s->folder, error));
+    LOCUS_TRY(lab_folders_make(s->folder, error));
     const locus_status status = lab_plan_compare(&s->plan, s->folder, &found, error);
     if (found && !resume)
         return locus_fail(error, LOCUS_ERR_OPTION, "%s holds a run; --resume goes on with it",

@@ -9,9 +9,11 @@
 
 #include "core/crc32.h"
 #include "core/error.h"
+#include "core/memory.h"
 #include "io/tensorfile.h"
 #include "lab/batch.h"
 #include "lab/log.h"
+#include "lab/profile.h"
 #include "support/check.h"
 
 /* ---- settings ---- */
@@ -66,6 +68,44 @@ static void check_limits(void)
         check_limit("copy", offsetof(lab_settings, length), MOST, "length");
         check_limit("copy", offsetof(lab_settings, layers), TRAIN_MOST_LAYERS, "layers");
     }
+}
+
+/* ---- runs of a comparison ---- */
+
+static size_t count_jobs(const lab_comparison *c, locus_status *status)
+{
+    locus_error error = {""};
+    lab_job *jobs = NULL;
+    size_t count = 0;
+    *status = lab_jobs_new(&jobs, &count, c, &error);
+    locus_release(NULL, jobs);
+    return count;
+}
+
+/* 14 schemes on three tasks; seeds that make LAB_MOST_JOBS runs and one more. (--jobs ends at
+ * MOST_SIDE_BY_SIDE: the command line refuses 65.) */
+static void check_jobs(void)
+{
+    lab_comparison c = {.profile = "quick"};
+    locus_status status = LOCUS_OK;
+    lab_settings_init(&c.settings);
+    if (!check_begin("lab/jobs")) return;
+    CHECK(count_jobs(&c, &status) == 42 && status == LOCUS_OK, "quick has 3 x 14 runs");
+    c.tasks = "T1";
+    c.schemes = "rope";
+    c.seeds = LAB_MOST_JOBS;
+    CHECK(count_jobs(&c, &status) == LAB_MOST_JOBS && status == LOCUS_OK,
+          "as many as there may be");
+    c.seeds++;
+    count_jobs(&c, &status);
+    CHECK(status == LOCUS_ERR_OPTION, "one more");
+    c = (lab_comparison){.profile = "standard", .tasks = "masked", .schemes = "fire,rope"};
+    lab_settings_init(&c.settings);
+    CHECK(count_jobs(&c, &status) == 3, "fire has no place in an encoder");
+    c = (lab_comparison){.profile = "quick", .tasks = "recall"};
+    lab_settings_init(&c.settings);
+    count_jobs(&c, &status);
+    CHECK(status == LOCUS_ERR_OPTION, "quick has no recall");
 }
 
 static void check_refusals(void)
@@ -399,6 +439,7 @@ int main(int argc, char **argv)
     if (!check_args(argc, argv)) return 2;
     check_limits();
     check_refusals();
+    check_jobs();
     check_tasks();
     check_order();
     check_sums();

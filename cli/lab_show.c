@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* locus lab report and show: what a comparison says, without training. */
+#include "lab.h"
+#include "lab/report.h"
+
+static int one_folder(const lab_values *values, const char **folder)
+{
+    if (values->folders.count == 0) return lab_missing("DIR");
+    if (values->folders.count > 1)
+        return cli_complain("lab", CLI_USAGE, "found %zu folders, expected one",
+                            values->folders.count);
+    *folder = values->folders.text[0];
+    return CLI_DONE;
+}
+
+int lab_report_action(const lab_values *values)
+{
+    locus_error error = {""};
+    const char *folder = NULL;
+    const int exit_code = one_folder(values, &folder);
+    if (exit_code != CLI_DONE) return exit_code;
+    const locus_status status = lab_report(folder, NULL, &error);
+    return status == LOCUS_OK ? CLI_DONE : cli_report("lab", status, NULL, &error);
+}

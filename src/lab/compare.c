@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "lab/files.h"
+#include "lab/pool.h"
+#include "lab/print.h"
+#include "lab/settings.h"
+
+/* ---- lab.json ---- */
+
+static void put_list(plot_text *out, const char *name, const char *list)
+{
+    plot_puts(out, "  \"");
+    plot_puts(out, name);
+    plot_puts(out, "\": ");
+    lab_print_string(out, list);
+    plot_puts(out, ",\n");
+}
+
+/* Tasks and schemes in the order of the runs, each once. */
+static void put_words(plot_text *out, const char *name, const lab_job *jobs, size_t count,
+                      int schemes)
+{
+    const char *before = "";
+    lab_print(out, "  \"%s\": \"", name);
+    for (size_t i = 0; i < count; i++) {
+        const char *word = schemes ? jobs[i].settings.scheme : jobs[i].settings.task;
+        size_t k = 0;
+        while (k < i &&
+               strcmp(word, schemes ? jobs[k].settings.scheme : jobs[k].settings.task) != 0)
+            k++;
+        if (k < i) continue;
+        lab_print(out, "%s%s", before, word);
+        before = ",";
+    }
+    plot_puts(out, "\",\n");
+}
+
+static void put_given(plot_text *out, const char *option, int64_t value, int64_t absent)
+{
+    if (value != absent) lab_print(out, " --%s %" PRId64, option, value);
+}
+
+static void put_word(plot_text *out, const char *option, const char *word)
+{
+    if (word == NULL) return;
+    lab_print(out, " --%s ", option);
+    for (; *word != '\0'; word++) { /* inside a JSON string */
+        if (*word == '"' || *word == '\\') plot_char(out, '\\');
+        plot_char(out, (unsigned char)*word < 0x20 ? '?' : *word);
+    }
+}
+
+/* The command that repeats the comparison; it also tells comparisons apart. */
+static void put_command(plot_text *out, const lab_comparison *c)
+{
+    const lab_settings *s = &c->settings;
+    lab_print(out, "  \"command\": \"locus lab run --profile %s", c->profile);
+    put_word(out, "tasks", c->tasks);
+    put_word(out, "schemes", c->schemes);
+    put_given(out, "seeds", c->seeds, 0);
+    if (c->sweep_rate) plot_puts(out, " --sweep-rate");
+    put_given(out, "layers", s->layers, 0);
+    put_given(out, "width", s->width, 0);
+    put_given(out, "heads", s->heads, 0);
+    put_given(out, "batch", s->batch, 0);
+    put_given(out, "length", s->length, 0);
+    put_given(out, "steps", s->steps, -1);
+    if (s->rate > 0.0) lab_print(out, " --rate %.9g", s->rate);
+    put_given(out, "clip", s->clip, -1);
+    put_word(out, "terms", s->terms);
+    put_given(out, "memory", s->memory, 0);
+    put_word(out, "positions", s->positions);
+    put_word(out, "text", s->text);
+    plot_puts(out, " -o DIR\",\n");
+}
+
+static locus_status claim_folder(const lab_comparison *c, const lab_job *jobs, size_t count,
+                                 const char *folder, locus_error *error)
+{
+    locus_text text = {.data = NULL};
+    plot_text out = {.to = &text};
+    int found = 0;
+    plot_puts(&out, "{\n");
+    put_list(&out, "profile", c->profile);
+    put_words(&out, "tasks", jobs, count, 0);
+    put_words(&out, "schemes", jobs, count, 1);
+    put_command(&out, c);
+    locus_status status = out.failed
+                              ? locus_fail(error, LOCUS_ERR_MEMORY, "no memory for lab.json")
+                              : lab_lines_compare(folder, "lab.json", text.data, &found, error);
+    lab_print(&out, "  \"runs\": %zu,\n  \"version\": \"%s\"\n}\n", count, locus_version());
+    if (status == LOCUS_OK && !found) return lab_print_save(&out, folder, "lab.json", error);
+    locus_text_free(&text);
+    return status;
+}
+
+/* ---- the comparison ---- */
+
+static uint32_t cores(void)
+{
+    const long count = sysconf(_SC_NPROCESSORS_ONLN);
+    return count > 0 ? (uint32_t)count : 1;
+}
+
+/* Bad settings are refused before a folder is made. */
+static locus_status check_jobs(const lab_job *jobs, size_t count, locus_error *error)
+{
+    if (count == 0) return locus_fail(error, LOCUS_ERR_OPTION, "there is nothing to run");
+    for (size_t i = 0; i < count; i++) {
+        const int again = i > 0 && strcmp(jobs[i].settings.task, jobs[i - 1].settings.task) == 0 &&
+                          strcmp(jobs[i].variant, jobs[i - 1].variant) == 0;
+        lab_plan plan;
+        if (again) continue;
+        LOCUS_TRY(lab_plan_new(&plan, &jobs[i].settings, error));
+        lab_plan_free(&plan);
+    }
+    return LOCUS_OK;
+}
+
+locus_status lab_compare(const lab_comparison *comparison, const char *folder,
+                         const lab_onlooker *onlooker, lab_outcome *outcome, locus_error *error)
+{
+    lab_job *jobs = NULL;
+    size_t count = 0;
+    LOCUS_TRY(lab_jobs_new(&jobs, &count, comparison, error));
+    locus_status status = check_jobs(jobs, count, error);
+    if (status == LOCUS_OK) status = lab_folders_make(folder, error);
+    if (status == LOCUS_OK) status = claim_folder(comparison, jobs, count, folder, error);
+    if (status == LOCUS_OK)
+        status = lab_pool_run(jobs, count, comparison->jobs > 0 ? comparison->jobs : cores(),
+                              folder, onlooker, outcome, error);
+    locus_release(NULL, jobs);
+    return status;
+}
