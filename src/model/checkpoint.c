@@ -113,6 +113,7 @@ static int64_t extent_of(const model_description *d, char letter)
     case 'X': return 3 * d->heads * d->head_dim;
     case 'F': return d->feed_forward;
     case 'P': return d->positions;
+    case 'Z': return d->late_positions ? d->width : d->embedding_width;
     case 'Y': return d->types;
     case 'R': return d->relative_rows;
     case 'B': return d->bias_rows;

@@ -42,6 +42,7 @@ typedef struct model_description {
     int64_t first_position; /* row of the first token */
     int64_t padding; /* >= 0: tokens of this id take this row and are not counted; -1: none */
     double embedding_factor; /* of word rows; 0: 1 */
+    int late_positions;      /* 1: added behind the map to the width */
     int always_mapped;       /* 1: embeddings go through a map even where the widths are the same */
     int64_t types;           /* rows of the token-type table; 0: none */
     int64_t most_tokens;     /* of one sequence; 0: no limit */
@@ -98,7 +99,7 @@ typedef struct model_description {
     int multi_label;                  /* 1: each label by itself */
     locus_activation head_activation; /* behind the first map of LOCUS_MODEL_CLASSIFY */
     int tied;                         /* LOCUS_MODEL_GENERATE: logits by the word table */
-    double logit_factor;              /* of states before that; 0: 1 */
+    int logits_scaled;                /* 1: states by 1 / sqrt(width) before that */
     int logits_biased;                /* 1: logits have a bias where the checkpoint has one */
 
     locus_activation fill_activation; /* behind the first map of LOCUS_MODEL_FILL */
@@ -139,7 +140,8 @@ struct model_family {
     const model_name *names;     /* name NULL ends the list */
     locus_status (*describe)(const model_settings *settings, model_description *description,
                              locus_error *error);
-    const model_family *decoder; /* of an encoder-decoder, NULL: there is none */
+    const model_family *decoder; /* of an encoder-decoder, NULL: there is none; what its `describe`
+                                    changes is the description of the encoder */
 };
 
 const model_family *model_family_find(const char *type); /* NULL: no such one */
@@ -171,8 +173,15 @@ locus_status model_read_head(const model_settings *settings, model_description *
 locus_status model_read_rope(const model_settings *settings, int64_t trained, model_description *d,
                              locus_error *error);
 
+/* head_dim = width / heads, words as wide as the layers, no padding. `key` is that of the heads. */
+locus_status model_split_heads(const model_settings *settings, const char *key,
+                               model_description *d, locus_error *error);
+
 /* A decoder: causal, with logits that continue a text. */
 void model_set_decoder(model_description *d, int tied);
+
+/* 1: the first of `architectures` contains `what`: "BertForTokenClassification". */
+int model_architecture_is(const model_settings *settings, const char *what);
 
 /* Refuses a flag that is true. */
 locus_status model_refuse_flag(const model_settings *settings, const char *path,

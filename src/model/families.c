@@ -97,8 +97,7 @@ locus_status model_read_bert_positions(const model_settings *s, model_descriptio
     return LOCUS_OK;
 }
 
-/* "BertForTokenClassification" has a head of that kind. */
-static int architecture_is(const model_settings *s, const char *what)
+int model_architecture_is(const model_settings *s, const char *what)
 {
     const model_setting *found = model_setting_find(s, "architectures.0");
     return found != NULL && found->kind == LOCUS_JSON_STRING && strstr(found->text, what) != NULL;
@@ -109,12 +108,13 @@ locus_status model_read_head(const model_settings *s, model_description *d, locu
     static const char map[] = "id2label.";
     const char *problem;
     int64_t named = 0;
-    if (architecture_is(s, "ForSequenceClassification"))
+    if (model_architecture_is(s, "ForSequenceClassification"))
         d->head = LOCUS_MODEL_CLASSIFY;
-    else if (architecture_is(s, "ForTokenClassification"))
+    else if (model_architecture_is(s, "ForTokenClassification"))
         d->head = LOCUS_MODEL_TAG;
-    else if (architecture_is(s, "ForMaskedLM") || architecture_is(s, "XLNetLMHeadModel") ||
-             (architecture_is(s, "ForPreTraining") && !architecture_is(s, "Electra"))) {
+    else if (model_architecture_is(s, "ForMaskedLM") ||
+             model_architecture_is(s, "XLNetLMHeadModel") ||
+             (model_architecture_is(s, "ForPreTraining") && !model_architecture_is(s, "Electra"))) {
         d->head = LOCUS_MODEL_FILL;
         return d->fill_tied ? LOCUS_OK
                             : model_setting_flag(s, "tie_word_embeddings", 1, &d->fill_tied, error);
@@ -128,6 +128,17 @@ locus_status model_read_head(const model_settings *s, model_description *d, locu
     LOCUS_TRY(model_setting_text(s, "problem_type", "", &problem, error));
     d->multi_label = strcmp(problem, "multi_label_classification") == 0 ||
                      (problem[0] == '\0' && d->labels == 1);
+    return LOCUS_OK;
+}
+
+locus_status model_split_heads(const model_settings *s, const char *key, model_description *d,
+                               locus_error *error)
+{
+    if (d->width % d->heads != 0)
+        return model_setting_refuse(s, key, "a divisor of the width", error);
+    d->head_dim = d->width / d->heads;
+    d->embedding_width = d->width;
+    d->padding = -1;
     return LOCUS_OK;
 }
 

@@ -107,19 +107,23 @@ static void embed(const run *r)
     const int64_t width = r->d->embedding_width;
     float *x = r->w.narrow != NULL ? r->w.narrow : r->w.h;
     const locus_rows y = {x, r->pass->tokens, width};
+    const int late = r->d->late_positions && r->w.narrow != NULL;
     const float factor = r->d->embedding_factor > 0.0 ? (float)r->d->embedding_factor : 1.0f;
     locus_embedding terms[3] = {{m->word, width, r->batch->ids, 0, factor}};
     int64_t count = 1;
     if (m->type != NULL)
         terms[count++] = (locus_embedding){m->type, width, r->batch->types, 0, 1.0f};
-    if (m->position != NULL) {
-        set_positions(r);
-        terms[count++] = (locus_embedding){m->position, width, r->w.position, 0, 1.0f};
-    }
+    if (m->position != NULL) set_positions(r);
+    const locus_embedding positions = {m->position, late ? r->d->width : width, r->w.position, 0,
+                                       1.0f};
+    if (m->position != NULL && !late) terms[count++] = positions;
     locus_embedding_forward(&m->workers, &y, terms, count, width);
     if (r->d->embedding_norm) norm(r, &m->embedding_norm, x, x, width);
-    if (r->w.narrow != NULL)
-        model_map_apply(m, r->w.linear, &m->embedding_map, r->w.h, x, r->pass->tokens, NULL);
+    if (r->w.narrow == NULL) return;
+    const locus_rows wide = {r->w.other, r->pass->tokens, r->d->width};
+    if (late) locus_embedding_forward(&m->workers, &wide, &positions, 1, r->d->width);
+    model_map_apply(m, r->w.linear, &m->embedding_map, r->w.h, x, r->pass->tokens,
+                    &(model_end){.residual = late ? r->w.other : NULL});
 }
 
 /* ---- attention ---- */

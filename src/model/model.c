@@ -52,6 +52,27 @@ static locus_status read_labels(locus_model *m, const model_settings *s, locus_e
                              : locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
 }
 
+/* The decoder behind an encoder, unless the checkpoint is of an encoder alone. Without
+ * `architectures` its tensors decide, when they are read. */
+static locus_status describe_decoder(locus_model *m, const char *folder, const model_settings *s,
+                                     locus_error *error)
+{
+    if (m->family->decoder == NULL || model_architecture_is(s, "Encoder")) return LOCUS_OK;
+    locus_model *d = locus_allocate(m->allocator, 1, sizeof *d);
+    if (d == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
+    m->decoder = d;
+    d->allocator = m->allocator;
+    d->workers = m->workers;
+    d->linear = m->linear;
+    d->encoder = m;
+    d->family = m->family->decoder;
+    d->description = m->description;
+    d->optional = model_setting_find(s, "architectures.0") == NULL;
+    LOCUS_TRY(d->family->describe(s, &d->description, error));
+    d->description.kv_heads = d->description.heads;
+    return model_read_generation(m, folder, s, error);
+}
+
 static locus_status read_config(locus_model *m, const char *folder, locus_error *error)
 {
     model_settings s;
@@ -71,6 +92,7 @@ static locus_status read_config(locus_model *m, const char *folder, locus_error 
     if (m->description.kv_heads == 0) m->description.kv_heads = m->description.heads;
     if (status == LOCUS_OK && m->description.head == LOCUS_MODEL_GENERATE)
         status = model_read_generation(m, folder, &s, error);
+    if (status == LOCUS_OK) status = describe_decoder(m, folder, &s, error);
     model_settings_free(&s);
     return status;
 }
@@ -154,6 +176,30 @@ static locus_status read_modules(locus_model *m, const char *folder, locus_error
 
 /* ---- the model ---- */
 
+static void free_decoder(locus_model *m)
+{
+    if (m->decoder != NULL) model_unload(m->decoder);
+    locus_release(m->allocator, m->decoder);
+    m->decoder = NULL;
+}
+
+static locus_status load_decoder(locus_model *m, const char *folder, locus_error *error)
+{
+    locus_model *d = m->decoder;
+    model_checkpoint checkpoint;
+    if (d == NULL) return LOCUS_OK;
+    LOCUS_TRY(model_checkpoint_open(&checkpoint, folder, d->family, &d->description, m->allocator,
+                                    error));
+    locus_status status = LOCUS_OK;
+    if (d->optional && !model_checkpoint_has(&checkpoint, SLOT_FINAL_NORM_GAIN, 0) &&
+        !model_checkpoint_has(&checkpoint, SLOT_CROSS_Q, 0))
+        free_decoder(m);
+    else
+        status = model_load(d, &checkpoint, error);
+    model_checkpoint_close(&checkpoint);
+    return status;
+}
+
 static locus_status build(locus_model *m, const char *folder, const locus_model_config *config,
                           locus_error *error)
 {
@@ -174,7 +220,7 @@ static locus_status build(locus_model *m, const char *folder, const locus_model_
                                     error));
     const locus_status status = model_load(m, &checkpoint, error);
     model_checkpoint_close(&checkpoint);
-    return status;
+    return status == LOCUS_OK ? load_decoder(m, folder, error) : status;
 }
 
 locus_status locus_model_open(locus_model **out, const char *folder,
@@ -202,6 +248,7 @@ locus_status locus_model_open(locus_model **out, const char *folder,
 void locus_model_free(locus_model *m)
 {
     if (m == NULL) return;
+    free_decoder(m);
     model_unload(m);
     locus_arena_clear(&m->texts);
     locus_release(m->allocator, m);
@@ -224,8 +271,8 @@ void locus_model_describe(const locus_model *m, locus_model_info *info)
         .vocabulary = d->vocabulary,
         .types = d->types,
         .most_tokens = d->most_tokens,
-        .parameters = m->parameters,
-        .bytes = m->bytes,
+        .parameters = m->parameters + (m->decoder != NULL ? m->decoder->parameters : 0),
+        .bytes = m->bytes + (m->decoder != NULL ? m->decoder->bytes : 0),
         .pooling = (uint32_t)m->pooling,
         .unit_length = (uint32_t)m->unit_length,
         .head = (uint32_t)decoder->head,

@@ -44,6 +44,7 @@ struct locus_model {
     const model_family *family;
     locus_model *decoder;       /* of an encoder-decoder; NULL: there is none */
     const locus_model *encoder; /* of its decoder */
+    int optional;               /* 1: a decoder that need not be there */
     model_description description;
     const float *word, *position, *type;
     const float *frequencies; /* [head_dim / 2] of rope; NULL: the scheme's own */

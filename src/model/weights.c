@@ -498,7 +498,7 @@ static locus_status read_logits(loader *r)
         LOCUS_TRY(model_checkpoint_read(r->c, SLOT_LOGITS, 0, r->scratch, r->error));
     else
         for (int64_t i = 0; i < V * W; i++)
-            r->scratch[i] = m->word[i] * (d->logit_factor > 0.0 ? (float)d->logit_factor : 1.0f);
+            r->scratch[i] = d->logits_scaled ? m->word[i] / sqrtf((float)d->width) : m->word[i];
     LOCUS_TRY(pack(r, &m->logits, V, W));
     if (!d->logits_biased || !model_checkpoint_has(r->c, SLOT_LOGITS_BIAS, 0)) return LOCUS_OK;
     float *bias = keep_floats(m, V);

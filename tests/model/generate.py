@@ -43,6 +43,42 @@ RANDOM = {
     "llama3": ("Llama", dict(LLAMA, rope_theta=500000.0, rope_scaling=LLAMA3)),
 }
 
+SPECIAL = dict(vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2)
+GPT2 = dict(SPECIAL, n_embd=48, n_layer=3, n_head=4, n_positions=64)
+OPT = dict(
+    SPECIAL, hidden_size=48, num_hidden_layers=3, num_attention_heads=4, ffn_dim=100, max_position_embeddings=64,
+    word_embed_proj_dim=48,
+)  # fmt: skip
+T5 = dict(
+    d_model=48, num_layers=2, num_decoder_layers=3, num_heads=4, d_kv=10, d_ff=100, vocab_size=VOCABULARY,
+    decoder_start_token_id=0, relative_attention_num_buckets=16, relative_attention_max_distance=20, eos_token_id=2,
+)  # fmt: skip
+MARIAN = dict(
+    d_model=48, encoder_layers=2, decoder_layers=3, encoder_attention_heads=4, decoder_attention_heads=3,
+    encoder_ffn_dim=100, decoder_ffn_dim=80, vocab_size=VOCABULARY, decoder_vocab_size=VOCABULARY,
+    max_position_embeddings=64, activation_function="swish", scale_embedding=True, decoder_start_token_id=89,
+    pad_token_id=89, eos_token_id=2, forced_eos_token_id=2,
+)  # fmt: skip
+RANDOM.update(
+    {
+        "gpt2": ("GPT2", GPT2),
+        "gpt2-inner": ("GPT2", dict(GPT2, n_inner=70, activation_function="relu", tie_word_embeddings=False)),
+        "opt": ("OPT", OPT),
+        "opt-norm-after": ("OPT", dict(OPT, do_layer_norm_before=False)),
+        "bloom": ("Bloom", dict(SPECIAL, hidden_size=48, n_layer=3, n_head=6)),
+        "mpt": ("Mpt", dict(SPECIAL, d_model=48, n_layers=3, n_heads=4, max_seq_len=64)),
+        "t5": ("T5", T5),
+        "t5-v1.1": ("T5", dict(T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
+        "mt5": ("MT5", T5),
+        "umt5": ("UMT5", T5),
+        "marian": ("Marian", MARIAN),
+        "marian-two-vocabularies": (
+            "Marian",
+            dict(MARIAN, share_encoder_decoder_embeddings=False, decoder_vocab_size=91, scale_embedding=False),
+        ),
+    }
+)
+
 # settings of generate: (transformers, locus)
 SETTINGS = (
     (dict(), ()),

@@ -13,4 +13,5 @@ const model_family model_family_mt5 = {
     .prefixes = model_t5_prefixes,
     .names = model_t5_names,
     .describe = describe,
+    .decoder = &model_t5_decoder,
 };

@@ -27,6 +27,31 @@ const model_name model_t5_names[] = {
     {SLOT_COUNT, NULL},
 };
 
+static const model_name decoder_names[] = {
+    {SLOT_WORD, "shared.weight"},
+    {SLOT_WORD, "decoder.embed_tokens.weight"},
+    {SLOT_BIAS, "decoder.block.0.layer.0.SelfAttention.relative_attention_bias.weight"},
+    {SLOT_LAYER_BIAS, "decoder.block.#.layer.0.SelfAttention.relative_attention_bias.weight"},
+    {SLOT_Q, "decoder.block.#.layer.0.SelfAttention.q.weight"},
+    {SLOT_K, "decoder.block.#.layer.0.SelfAttention.k.weight"},
+    {SLOT_V, "decoder.block.#.layer.0.SelfAttention.v.weight"},
+    {SLOT_O, "decoder.block.#.layer.0.SelfAttention.o.weight"},
+    {SLOT_ATTENTION_NORM_GAIN, "decoder.block.#.layer.0.layer_norm.weight"},
+    {SLOT_CROSS_Q, "decoder.block.#.layer.1.EncDecAttention.q.weight"},
+    {SLOT_CROSS_K, "decoder.block.#.layer.1.EncDecAttention.k.weight"},
+    {SLOT_CROSS_V, "decoder.block.#.layer.1.EncDecAttention.v.weight"},
+    {SLOT_CROSS_O, "decoder.block.#.layer.1.EncDecAttention.o.weight"},
+    {SLOT_CROSS_NORM_GAIN, "decoder.block.#.layer.1.layer_norm.weight"},
+    {SLOT_IN, "decoder.block.#.layer.2.DenseReluDense.wi.weight"},
+    {SLOT_IN, "decoder.block.#.layer.2.DenseReluDense.wi_0.weight"},
+    {SLOT_GATE, "decoder.block.#.layer.2.DenseReluDense.wi_1.weight"},
+    {SLOT_OUT, "decoder.block.#.layer.2.DenseReluDense.wo.weight"},
+    {SLOT_FORWARD_NORM_GAIN, "decoder.block.#.layer.2.layer_norm.weight"},
+    {SLOT_FINAL_NORM_GAIN, "decoder.final_layer_norm.weight"},
+    {SLOT_LOGITS, "lm_head.weight"},
+    {SLOT_COUNT, NULL},
+};
+
 const char *const model_t5_prefixes[] = {"", "transformer.", NULL};
 
 /* "relu", "gelu", "gated-gelu" (which means the tanh form), "gated-silu". */
@@ -84,14 +109,37 @@ locus_status model_describe_t5(const model_settings *s, int64_t vocabulary,
     return LOCUS_OK;
 }
 
+/* What is different from the encoder. */
+static locus_status describe_decoder(const model_settings *s, model_description *d,
+                                     locus_error *error)
+{
+    int tied;
+    LOCUS_TRY(model_setting_flag(s, "tie_word_embeddings", 1, &tied, error));
+    LOCUS_TRY(
+        model_setting_integer(s, "num_decoder_layers", d->layers, 1, 1024, &d->layers, error));
+    d->cross = d->cross_unscaled = d->shared_words = 1;
+    d->options.bidirectional = 0;
+    d->logits_scaled = tied;
+    model_set_decoder(d, tied);
+    return LOCUS_OK;
+}
+
 static locus_status describe(const model_settings *s, model_description *d, locus_error *error)
 {
     return model_describe_t5(s, 32128, "relu", d, error);
 }
+
+const model_family model_t5_decoder = {
+    .type = "t5",
+    .prefixes = model_t5_prefixes,
+    .names = decoder_names,
+    .describe = describe_decoder,
+};
 
 const model_family model_family_t5 = {
     .type = "t5",
     .prefixes = model_t5_prefixes,
     .names = model_t5_names,
     .describe = describe,
+    .decoder = &model_t5_decoder,
 };

@@ -2,10 +2,11 @@
 #ifndef LOCUS_MODEL_FAMILIES_T5_H
 #define LOCUS_MODEL_FAMILIES_T5_H
 
-/* What T5's kin take over from it. The encoder only. */
+/* What T5's kin take over from it. */
 
 #include "model/description.h"
 
+extern const model_family model_t5_decoder; /* of all of them */
 extern const model_name model_t5_names[];
 extern const char *const model_t5_prefixes[];
 

@@ -16,4 +16,5 @@ const model_family model_family_umt5 = {
     .prefixes = model_t5_prefixes,
     .names = model_t5_names,
     .describe = describe,
+    .decoder = &model_t5_decoder,
 };

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+
+#include "core/error.h"
+#include "model/description.h"
+
+/* Marian (opus-mt): an encoder and a decoder with sinusoidal positions, sines before cosines, and
+ * the norm behind each sublayer; words are scaled by sqrt(width) where scale_embedding says so. */
+
+static const model_name encoder_names[] = {
+    {SLOT_WORD, "encoder.embed_tokens.weight"},
+    {SLOT_WORD, "shared.weight"},
+    {SLOT_POSITION, "encoder.embed_positions.weight"},
+    {SLOT_Q, "encoder.layers.#.self_attn.q_proj.weight"},
+    {SLOT_Q_BIAS, "encoder.layers.#.self_attn.q_proj.bias"},
+    {SLOT_K, "encoder.layers.#.self_attn.k_proj.weight"},
+    {SLOT_K_BIAS, "encoder.layers.#.self_attn.k_proj.bias"},
+    {SLOT_V, "encoder.layers.#.self_attn.v_proj.weight"},
+    {SLOT_V_BIAS, "encoder.layers.#.self_attn.v_proj.bias"},
+    {SLOT_O, "encoder.layers.#.self_attn.out_proj.weight"},
+    {SLOT_O_BIAS, "encoder.layers.#.self_attn.out_proj.bias"},
+    {SLOT_ATTENTION_NORM_GAIN, "encoder.layers.#.self_attn_layer_norm.weight"},
+    {SLOT_ATTENTION_NORM_SHIFT, "encoder.layers.#.self_attn_layer_norm.bias"},
+    {SLOT_IN, "encoder.layers.#.fc1.weight"},
+    {SLOT_IN_BIAS, "encoder.layers.#.fc1.bias"},
+    {SLOT_OUT, "encoder.layers.#.fc2.weight"},
+    {SLOT_OUT_BIAS, "encoder.layers.#.fc2.bias"},
+    {SLOT_FORWARD_NORM_GAIN, "encoder.layers.#.final_layer_norm.weight"},
+    {SLOT_FORWARD_NORM_SHIFT, "encoder.layers.#.final_layer_norm.bias"},
+    {SLOT_COUNT, NULL},
+};
+
+static const model_name decoder_names[] = {
+    {SLOT_WORD, "decoder.embed_tokens.weight"},
+    {SLOT_POSITION, "decoder.embed_positions.weight"},
+    {SLOT_Q, "decoder.layers.#.self_attn.q_proj.weight"},
+    {SLOT_Q_BIAS, "decoder.layers.#.self_attn.q_proj.bias"},
+    {SLOT_K, "decoder.layers.#.self_attn.k_proj.weight"},
+    {SLOT_K_BIAS, "decoder.layers.#.self_attn.k_proj.bias"},
+    {SLOT_V, "decoder.layers.#.self_attn.v_proj.weight"},
+    {SLOT_V_BIAS, "decoder.layers.#.self_attn.v_proj.bias"},
+    {SLOT_O, "decoder.layers.#.self_attn.out_proj.weight"},
+    {SLOT_O_BIAS, "decoder.layers.#.self_attn.out_proj.bias"},
+    {SLOT_ATTENTION_NORM_GAIN, "decoder.layers.#.self_attn_layer_norm.weight"},
+    {SLOT_ATTENTION_NORM_SHIFT, "decoder.layers.#.self_attn_layer_norm.bias"},
+    {SLOT_CROSS_Q, "decoder.layers.#.encoder_attn.q_proj.weight"},
+    {SLOT_CROSS_Q_BIAS, "decoder.layers.#.encoder_attn.q_proj.bias"},
+    {SLOT_CROSS_K, "decoder.layers.#.encoder_attn.k_proj.weight"},
+    {SLOT_CROSS_K_BIAS, "decoder.layers.#.encoder_attn.k_proj.bias"},
+    {SLOT_CROSS_V, "decoder.layers.#.encoder_attn.v_proj.weight"},
+    {SLOT_CROSS_V_BIAS, "decoder.layers.#.encoder_attn.v_proj.bias"},
+    {SLOT_CROSS_O, "decoder.layers.#.encoder_attn.out_proj.weight"},
+    {SLOT_CROSS_O_BIAS, "decoder.layers.#.encoder_attn.out_proj.bias"},
+    {SLOT_CROSS_NORM_GAIN, "decoder.layers.#.encoder_attn_layer_norm.weight"},
+    {SLOT_CROSS_NORM_SHIFT, "decoder.layers.#.encoder_attn_layer_norm.bias"},
+    {SLOT_IN, "decoder.layers.#.fc1.weight"},
+    {SLOT_IN_BIAS, "decoder.layers.#.fc1.bias"},
+    {SLOT_OUT, "decoder.layers.#.fc2.weight"},
+    {SLOT_OUT_BIAS, "decoder.layers.#.fc2.bias"},
+    {SLOT_FORWARD_NORM_GAIN, "decoder.layers.#.final_layer_norm.weight"},
+    {SLOT_FORWARD_NORM_SHIFT, "decoder.layers.#.final_layer_norm.bias"},
+    {SLOT_LOGITS, "lm_head.weight"},
+    {SLOT_LOGITS_BIAS, "final_logits_bias"},
+    {SLOT_COUNT, NULL},
+};
+
+static const char *const prefixes[] = {"model.", "", NULL};
+
+/* What both stacks have; `layers`, `heads` and `inner` are the keys of this one. */
+static locus_status read_stack(const model_settings *s, const char *layers, const char *heads,
+                               const char *inner, model_description *d, locus_error *error)
+{
+    int scaled;
+    LOCUS_TRY(model_setting_integer(s, "d_model", 1024, 1, 65536, &d->width, error));
+    LOCUS_TRY(model_setting_integer(s, layers, 12, 1, 1024, &d->layers, error));
+    LOCUS_TRY(model_setting_integer(s, heads, 16, 1, 1024, &d->heads, error));
+    LOCUS_TRY(model_setting_integer(s, inner, 4096, 1, 1 << 20, &d->feed_forward, error));
+    LOCUS_TRY(model_setting_integer(s, "vocab_size", 58101, 1, 1 << 24, &d->vocabulary, error));
+    LOCUS_TRY(model_setting_integer(s, "max_position_embeddings", 1024, 1, 1 << 20, &d->positions,
+                                    error));
+    LOCUS_TRY(model_setting_flag(s, "scale_embedding", 0, &scaled, error));
+    LOCUS_TRY(model_read_activation(s, "activation_function", "gelu", &d->activation, error));
+    LOCUS_TRY(model_refuse_flag(s, "normalize_before", error));
+    LOCUS_TRY(model_refuse_flag(s, "normalize_embedding", error));
+    LOCUS_TRY(model_refuse_flag(s, "add_final_layer_norm", error));
+    d->most_tokens = d->positions;
+    d->embedding_factor = scaled ? sqrt((double)d->width) : 1.0;
+    d->sinusoidal = d->biases = d->norm_centred = 1;
+    d->norm_epsilon = 1e-5;
+    d->scheme = "none";
+    d->positions_name = "sinusoidal";
+    return model_split_heads(s, heads, d, error);
+}
+
+static locus_status describe_encoder(const model_settings *s, model_description *d,
+                                     locus_error *error)
+{
+    return read_stack(s, "encoder_layers", "encoder_attention_heads", "encoder_ffn_dim", d, error);
+}
+
+static locus_status describe_decoder(const model_settings *s, model_description *d,
+                                     locus_error *error)
+{
+    int tied;
+    LOCUS_TRY(
+        read_stack(s, "decoder_layers", "decoder_attention_heads", "decoder_ffn_dim", d, error));
+    LOCUS_TRY(model_setting_flag(s, "tie_word_embeddings", 1, &tied, error));
+    LOCUS_TRY(
+        model_setting_flag(s, "share_encoder_decoder_embeddings", 1, &d->shared_words, error));
+    if (!d->shared_words)
+        LOCUS_TRY(model_setting_integer(s, "decoder_vocab_size", d->vocabulary, 1, 1 << 24,
+                                        &d->vocabulary, error));
+    d->cross = d->logits_biased = 1;
+    model_set_decoder(d, tied);
+    return LOCUS_OK;
+}
+
+static const model_family decoder = {
+    .type = "marian",
+    .prefixes = prefixes,
+    .names = decoder_names,
+    .describe = describe_decoder,
+};
+
+const model_family model_family_marian = {
+    .type = "marian",
+    .prefixes = prefixes,
+    .names = encoder_names,
+    .describe = describe_encoder,
+    .decoder = &decoder,
+};
