@@ -91,6 +91,36 @@ const test_model test_models[] = {
     {"llama", "llama",
      "{\"model_type\": \"llama\", " SIZES ", \"num_key_value_heads\": 1, "
      "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2.0}}"},
+    {"gpt2", "gpt2",
+     "{\"model_type\": \"gpt2\", \"n_embd\": 24, \"n_layer\": 2, \"n_head\": 3, "
+     "\"vocab_size\": 50, \"n_positions\": 40}"},
+    {"opt", "opt",
+     "{\"model_type\": \"opt\", \"hidden_size\": 24, \"num_hidden_layers\": 2, "
+     "\"num_attention_heads\": 3, \"ffn_dim\": 40, \"vocab_size\": 50, "
+     "\"max_position_embeddings\": 40}"},
+    {"opt-narrow", "opt",
+     "{\"model_type\": \"opt\", \"hidden_size\": 24, \"num_hidden_layers\": 2, "
+     "\"num_attention_heads\": 3, \"ffn_dim\": 40, \"vocab_size\": 50, "
+     "\"max_position_embeddings\": 40, \"word_embed_proj_dim\": 16, "
+     "\"do_layer_norm_before\": false}"},
+    {"bloom", "bloom",
+     "{\"model_type\": \"bloom\", \"hidden_size\": 24, \"n_layer\": 2, \"n_head\": 3, "
+     "\"vocab_size\": 50}"},
+    {"mpt", "mpt",
+     "{\"model_type\": \"mpt\", \"d_model\": 24, \"n_layers\": 2, \"n_heads\": 3, "
+     "\"vocab_size\": 50, \"max_seq_len\": 60}"},
+    {"t5-decoder", "t5",
+     "{\"model_type\": \"t5\", " T5 ", \"architectures\": [\"T5ForConditionalGeneration\"], "
+     "\"decoder_start_token_id\": 0}"},
+    {"umt5-decoder", "umt5",
+     "{\"model_type\": \"umt5\", " T5 ", \"architectures\": [\"UMT5ForConditionalGeneration\"], "
+     "\"tie_word_embeddings\": false, \"num_decoder_layers\": 1}"},
+    {"marian", "marian",
+     "{\"model_type\": \"marian\", \"d_model\": 24, \"encoder_layers\": 2, "
+     "\"decoder_layers\": 2, \"encoder_attention_heads\": 3, \"decoder_attention_heads\": 2, "
+     "\"encoder_ffn_dim\": 40, \"decoder_ffn_dim\": 30, \"vocab_size\": 50, "
+     "\"max_position_embeddings\": 40, \"scale_embedding\": true, "
+     "\"architectures\": [\"MarianMTModel\"]}"},
 };
 const size_t test_model_count = sizeof test_models / sizeof *test_models;
 
@@ -200,6 +230,15 @@ static void put_slot(writer *w, const model_family *family, const model_descript
     }
 }
 
+/* Everything that a stack of layers wants. */
+static void put_stack(writer *w, const model_family *family, const model_description *d)
+{
+    for (int slot = 0; slot < SLOT_COUNT; slot++)
+        if (model_slot_wanted(d, (model_slot)slot) ||
+            (slot == SLOT_EMBEDDING_MAP_BIAS && model_slot_wanted(d, SLOT_EMBEDDING_MAP)))
+            put_slot(w, family, d, (model_slot)slot);
+}
+
 static void write_index(const char *path)
 {
     write_text(path, "model.safetensors.index.json",
@@ -225,15 +264,18 @@ void write_model(const char *path, const test_model *model, const folder_change 
         family->describe(&settings, &d, &error) != LOCUS_OK ||
         model_read_head(&settings, &d, &error) != LOCUS_OK)
         stop(error.text);
+    model_description decoder = {.width = 0};
+    if (family->decoder != NULL && model_setting_find(&settings, "architectures.0") != NULL) {
+        decoder = d;
+        if (family->decoder->describe(&settings, &decoder, &error) != LOCUS_OK) stop(error.text);
+    }
     model_settings_free(&settings);
     for (int i = 0; i <= w.change->shards; i++) {
         snprintf(file, sizeof file, "%s/%s", path, names[w.change->shards][i]);
         if (locus_file_create(&w.files[i], file, NULL, &error) != LOCUS_OK) stop(error.text);
     }
-    for (int slot = 0; slot < SLOT_COUNT; slot++)
-        if (model_slot_wanted(&d, (model_slot)slot) || slot == SLOT_EMBEDDING_MAP_BIAS)
-            if (slot != SLOT_EMBEDDING_MAP_BIAS || model_slot_wanted(&d, SLOT_EMBEDDING_MAP))
-                put_slot(&w, family, &d, (model_slot)slot);
+    put_stack(&w, family, &d);
+    if (decoder.width > 0) put_stack(&w, family->decoder, &decoder);
     for (int i = 0; i <= w.change->shards; i++)
         if (locus_file_commit(w.files[i], &error) != LOCUS_OK) stop(error.text);
     for (size_t i = 0; i < w.count; i++) free(w.blocks[i]);
