@@ -23,12 +23,14 @@ export HF_HUB_OFFLINE TRANSFORMERS_VERBOSITY PYTHONDONTWRITEBYTECODE
 
 "$python" tests/model/compare.py --random "$SCRATCH" >"$SCRATCH/random.txt" 2>"$SCRATCH/random.err" ||
     { tail -n 20 "$SCRATCH/random.err"; echo "FAILED compare.py --random" >>"$SCRATCH/random.txt"; }
+"$python" tests/model/generate.py --random "$SCRATCH" >"$SCRATCH/decoders.txt" 2>"$SCRATCH/decoders.err" ||
+    { tail -n 20 "$SCRATCH/decoders.err"; echo "FAILED generate.py --random" >>"$SCRATCH/decoders.txt"; }
 "$python" tests/model/compare.py --trained "$(dirname "$python")/../../models" ${LOCUS_TEST_FULL:+--full} \
     >"$SCRATCH/trained.txt" 2>"$SCRATCH/trained.err" ||
     { tail -n 20 "$SCRATCH/trained.err"; echo "FAILED compare.py --trained" >>"$SCRATCH/trained.txt"; }
 
 # RESULT NAME DETAIL...
-cat "$SCRATCH/random.txt" "$SCRATCH/trained.txt" >"$SCRATCH/results"
+cat "$SCRATCH/random.txt" "$SCRATCH/decoders.txt" "$SCRATCH/trained.txt" >"$SCRATCH/results"
 while read -r result name detail; do
     begin "model/transformers/$name"
     case $result in
