@@ -6,9 +6,18 @@ _Config = dict[str, Any]
 _Tensors = dict[str, Any]
 _Packed = tuple[str, str, tuple[int, ...], Any]
 
-def forward(config: _Config, tensors: _Tensors, out: Any, lse: Any, /) -> None: ...
+def forward(config: _Config, tensors: _Tensors, out: Any, lse: Any, lse_low: Any = None, /) -> None: ...
 def backward(
-    config: _Config, tensors: _Tensors, out: Any, lse: Any, dout: Any, grads: _Tensors, accumulate: bool, dlse: Any = None, /
+    config: _Config,
+    tensors: _Tensors,
+    out: Any,
+    lse: Any,
+    dout: Any,
+    grads: _Tensors,
+    accumulate: bool,
+    dlse: Any = None,
+    lse_low: Any = None,
+    /,
 ) -> None: ...
 def prepare(config: _Config, /) -> object: ...
 def tensor_index(name: str, /) -> int: ...

@@ -96,9 +96,12 @@ PyObject *native_forward(PyObject *module, PyObject *const *args, Py_ssize_t cou
 {
     (void)module;
     call c;
-    if (native_check_count("forward", count, 4) != 0) return NULL;
+    PyObject *low = count == 5 && args[4] != Py_None ? args[4] : NULL; /* may be left out */
+    if (native_check_count("forward", count == 5 ? 4 : count, 4) != 0) return NULL;
     if (read_inputs(&c, LOCUS_ATTEND, args[0], args[1]) != 0 ||
-        read_results(&c, args[2], args[3], 1) != 0 || find_plan(&c) != 0)
+        read_results(&c, args[2], args[3], 1) != 0 ||
+        (low != NULL && read_one(&c, &c.results.lse_low, low, "lse_low", 1) != 0) ||
+        find_plan(&c) != 0)
         return give_up(&c);
     const locus_plan *plan = c.plan->attention;
     if (native_take_workspace(&c.workspace, locus_forward_workspace(plan)) != 0) return give_up(&c);
@@ -114,12 +117,16 @@ PyObject *native_backward(PyObject *module, PyObject *const *args, Py_ssize_t co
     (void)module;
     call c;
     uint32_t flags = 0;
-    PyObject *dlse = count == 8 && args[7] != Py_None ? args[7] : NULL; /* may be left out */
-    if (native_check_count("backward", count == 8 ? 7 : count, 7) != 0) return NULL;
+    PyObject *dlse = count >= 8 && args[7] != Py_None ? args[7] : NULL; /* may be left out */
+    PyObject *low = count == 9 && args[8] != Py_None ? args[8] : NULL;
+    const Py_ssize_t given = count == 8 || count == 9 ? 7 : count;
+    if (native_check_count("backward", given, 7) != 0) return NULL;
     if (read_inputs(&c, LOCUS_ATTEND, args[0], args[1]) != 0 ||
         read_results(&c, args[2], args[3], 0) != 0 ||
         read_gradients(&c, args[4], args[5], args[6], &flags) != 0 ||
-        (dlse != NULL && read_one(&c, &c.dresults.lse, dlse, "dlse", 0) != 0) || find_plan(&c) != 0)
+        (dlse != NULL && read_one(&c, &c.dresults.lse, dlse, "dlse", 0) != 0) ||
+        (low != NULL && read_one(&c, &c.results.lse_low, low, "lse_low", 0) != 0) ||
+        find_plan(&c) != 0)
         return give_up(&c);
     const locus_plan *plan = c.plan->attention;
     if (native_take_workspace(&c.workspace, locus_backward_workspace(plan)) != 0)

@@ -172,6 +172,9 @@ READ_FIELD(threads, read_uint32)
 READ_FIELD(window_left, read_int64)
 READ_FIELD(window_right, read_int64)
 READ_FIELD(query_offset, read_int64)
+READ_FIELD(key_offset, read_int64)
+READ_FIELD(first_query, read_int64)
+READ_FIELD(first_batch, read_int64)
 READ_FIELD(scale, read_double)
 READ_FIELD(softcap, read_double)
 READ_FIELD(dropout, read_double)
@@ -188,6 +191,9 @@ static int read_setting(native_config *config, const char *name, PyObject *value
         {"window_left", read_window_left},
         {"window_right", read_window_right},
         {"query_offset", read_query_offset},
+        {"key_offset", read_key_offset},
+        {"first_query", read_first_query},
+        {"first_batch", read_first_batch},
         {"scale", read_scale},
         {"softcap", read_softcap},
         {"dropout", read_dropout},

@@ -181,9 +181,10 @@ static PyObject *status_text(PyObject *module, PyObject *number)
 #define FAST(function) ((PyCFunction)(void (*)(void))(function))
 
 static PyMethodDef methods[] = {
-    {"forward", FAST(native_forward), METH_FASTCALL, "forward(config, tensors, out, lse)"},
+    {"forward", FAST(native_forward), METH_FASTCALL,
+     "forward(config, tensors, out, lse, lse_low = None)"},
     {"backward", FAST(native_backward), METH_FASTCALL,
-     "backward(config, tensors, out, lse, dout, grads, accumulate, dlse = None)"},
+     "backward(config, tensors, out, lse, dout, grads, accumulate, dlse = None, lse_low = None)"},
     {"prepare", native_prepare, METH_O, "prepare(config) -> prepared"},
     {"tensor_index", native_tensor_index, METH_O, "the number of a tensor; -1: no such tensor"},
     {"run", FAST(native_run), METH_FASTCALL,

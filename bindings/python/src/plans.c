@@ -41,6 +41,7 @@ typedef struct key_head {
     const char *scheme;
     locus_options options;
     int64_t window_left, window_right, query_offset;
+    int64_t key_offset, first_query, first_batch;
     double scale, softcap, dropout;
     uint64_t dropout_seed;
     uint64_t digest[2]; /* of the numbers that plans are made from: offsets, positions, maps */
@@ -100,6 +101,9 @@ static void make_key(plan_key *key, const native_config *config, const locus_ten
     head->window_left = c->window_left;
     head->window_right = c->window_right;
     head->query_offset = c->query_offset;
+    head->key_offset = c->key_offset;
+    head->first_query = c->first_query;
+    head->first_batch = c->first_batch;
     head->scale = c->scale;
     head->softcap = c->softcap;
     head->dropout = c->dropout;

@@ -4,6 +4,7 @@
 from . import hub
 from .adapter import original_code
 from .functional import attend
+from .ring import ring_attend, ring_rows
 from .patch import Entry, Report, is_patched, patch, patched, unpatch
 from .sdpa import scaled_dot_product_attention
 
@@ -15,6 +16,8 @@ __all__ = [
     "original_code",
     "patch",
     "patched",
+    "ring_attend",
+    "ring_rows",
     "scaled_dot_product_attention",
     "unpatch",
 ]
