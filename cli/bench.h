@@ -8,6 +8,7 @@
  * (bench_read.c), figures (bench_figure.c), tables (bench_print.c), a chart (bench_svg.c). Lines for linear maps are built in
  * bench_linear.c and then go the same way. */
 
+#include "bench/halves.h"
 #include "bench/limits.h"
 #include "bench/linear.h"
 #include "bench/yardstick.h"
@@ -58,16 +59,19 @@ typedef struct bench_request {
     uint32_t tokens[BENCH_LIST], widths[BENCH_LIST];      /* of linear maps: rows, inputs and */
     size_t token_count, width_count;                      /* outputs; 0: none is measured     */
     uint32_t heads, batch, rounds;                        /* 0: chosen by shape, ...  */
-    int baseline;                                         /* 1: with yardsticks       */
-    int prepared;                                         /* 1: tables packed beforehand */
-    int by_tokens;                                        /* 1: [B,T,H,D] in memory   */
-    double dropout;                                       /* of BENCH_DROPOUT         */
-    double seconds;                                       /* about, for all rounds    */
+    locus_dtype dtypes[3];                                /* F32, and what is measured beside it */
+    size_t dtype_count;
+    int baseline;   /* 1: with yardsticks       */
+    int prepared;   /* 1: tables packed beforehand */
+    int by_tokens;  /* 1: [B,T,H,D] in memory   */
+    double dropout; /* of BENCH_DROPOUT         */
+    double seconds; /* about, for all rounds    */
 } bench_request;
 
-/* Everything that calls of one n and d share. */
+/* Everything that calls of one n, d and type share. */
 typedef struct bench_group {
     int64_t batch, heads, n, d;
+    locus_dtype dtype;
     int decode;          /* 1: one query                                           */
     int by_tokens;       /* 1: heads lie inside tokens                             */
     locus_problem *base; /* owns q, k, v, dout                                     */
@@ -84,6 +88,7 @@ typedef struct bench_input {
     bench_group *group;
     const bench_kind *kind;
     locus_problem *problem; /* owns the scheme's tensors                              */
+    locus_tensors in;       /* they and those of the group                            */
     locus_tensors grad;     /* of everything but a dense bias                         */
     void *blocks[LOCUS_TENSOR_COUNT];
     size_t block_count;
@@ -105,7 +110,8 @@ typedef struct bench_row {
     uint32_t threads;
     const char *isa;
     int shown;                     /* 0: measured as the plain one of others only        */
-    const struct bench_row *plain; /* what time_over_plain compares with                 */
+    const struct bench_row *plain; /* what time_over_plain compares with: plain attention, or
+                                      the same call on floats                            */
     locus_allocator allocator;     /* counts ...                                         */
     size_t plan_bytes;             /* ... these                                          */
     locus_config config;
@@ -155,7 +161,7 @@ typedef struct bench {
 /* ---- bench_request.c ---- */
 
 typedef struct bench_values {
-    const char *schemes, *n, *d, *direction, *isas, *threads, *svg;
+    const char *schemes, *n, *d, *direction, *isas, *threads, *dtypes, *svg;
     uint32_t heads, batch, rounds;
     double dropout;
     int causal, padded, peaked, decode, prepared, by_tokens, linear, operators, full, no_baseline,
@@ -190,7 +196,7 @@ double bench_flops(const bench_row *row);
 LOCUS_MUST_CHECK locus_status bench_build(bench *b, locus_error *error);
 void bench_free(bench *b);
 
-/* "t5", "none+causal" */
+/* "t5", "none+causal", "rope+f16" */
 char *bench_row_name(char *buffer, size_t capacity, const bench_row *row);
 const char *bench_direction_name(bench_direction direction);
 

@@ -19,8 +19,12 @@ const char *bench_direction_name(bench_direction direction)
 char *bench_row_name(char *buffer, size_t capacity, const bench_row *row)
 {
     static const char *const views[] = {"", "+causal", "+padded", "+dropout", "+peaked", "+decode"};
-    snprintf(buffer, capacity, "%s%s", row->linear != NULL ? "linear" : row->input->kind->name,
-             views[row->view]);
+    const locus_dtype dtype = row->linear != NULL ? LOCUS_F32 : row->input->group->dtype;
+    snprintf(buffer, capacity, "%s%s%s", row->linear != NULL ? "linear" : row->input->kind->name,
+             views[row->view],
+             dtype == LOCUS_F16    ? "+f16"
+             : dtype == LOCUS_BF16 ? "+bf16"
+                                   : "");
     return buffer;
 }
 
@@ -56,6 +60,7 @@ static int take_rows(void **blocks, size_t *count, locus_tensor *tensor, const l
 {
     if (!take_like(blocks, count, tensor, like)) return 0;
     *tensor = laid_out(group, *tensor);
+    tensor->dtype = group->dtype;
     return 1;
 }
 
@@ -95,13 +100,18 @@ static int make_peaked(bench_group *g)
     const int64_t count = locus_tensor_elements(&g->in.q);
     if (!take_rows(g->blocks, &g->block_count, &g->peaked_q, &g->in.q, g)) return 0;
     for (int64_t i = 0; i < count; i++)
-        ((float *)g->peaked_q.data)[i] = BENCH_PEAK * ((const float *)g->in.q.data)[i];
+        ((float *)g->peaked_q.data)[i] = BENCH_PEAK * (float)bench_number(&g->in.q, i);
+    g->peaked_q.dtype = LOCUS_F32;
+    if (g->dtype != LOCUS_F32) bench_narrow(&g->peaked_q, g->dtype);
     return 1;
 }
 
 static int share_tensors(bench_group *g)
 {
-    const locus_tensors *made = g->base->in;
+    locus_tensors *made = g->base->in;
+    locus_tensor *const rows[] = {&made->q, &made->k, &made->v, &g->base->dout};
+    for (size_t i = 0; g->dtype != LOCUS_F32 && i < sizeof rows / sizeof *rows; i++)
+        bench_narrow(rows[i], g->dtype);
     void **blocks = g->blocks;
     size_t *count = &g->block_count;
     g->in.size = sizeof g->in;
@@ -113,7 +123,8 @@ static int share_tensors(bench_group *g)
     g->dout = laid_out(g, g->base->dout);
     if (g->decode) { /* the last query alone */
         g->in.q.shape[2] = 1;
-        g->in.q.data = (float *)made->q.data + (g->n - 1) * g->in.q.stride[2];
+        g->in.q.data = (char *)made->q.data +
+                       (g->n - 1) * g->in.q.stride[2] * (int64_t)locus_dtype_bytes(g->dtype);
     }
     return take_results(blocks, count, &g->results, g) &&
            take_rows(blocks, count, &g->grad.q, &made->q, g) &&
@@ -123,8 +134,9 @@ static int share_tensors(bench_group *g)
 }
 
 static locus_status group_new(bench_group *g, const bench_request *r, uint32_t n, uint32_t d,
-                              locus_error *error)
+                              locus_dtype dtype, locus_error *error)
 {
+    g->dtype = dtype;
     g->n = n;
     g->d = d;
     g->decode = r->views[BENCH_DECODE];
@@ -161,14 +173,16 @@ static locus_status input_new(bench_input *input, bench_group *group, const benc
     const locus_status status = bench_build_problem(&input->problem, group, kind, error);
     if (status != LOCUS_OK) return status;
     input->grad = group->grad;
+    input->in = *input->problem->in;
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
-        const locus_tensor *tensor = locus_tensor_at_const(input->problem->in, i);
+        locus_tensor *tensor = locus_tensor_at(&input->in, i);
         locus_tensor *grad = locus_tensor_at(&input->grad, i);
+        if (tensor->rank == 0 || tensor->dtype != LOCUS_F32) continue;
+        if (group->dtype != LOCUS_F32) bench_narrow(tensor, group->dtype);
         /* A dense bias is a constant here: its gradient would be n x n. */
-        if (tensor->rank == 0 || tensor->dtype != LOCUS_F32 || grad->rank != 0 ||
-            tensor == &input->problem->in->bias_dense)
-            continue;
+        if (grad->rank != 0 || tensor == &input->in.bias_dense) continue;
         if (!take_like(input->blocks, &input->block_count, grad, tensor)) return LOCUS_ERR_MEMORY;
+        grad->dtype = group->dtype;
     }
     return LOCUS_OK;
 }
@@ -207,7 +221,7 @@ static locus_status row_new(bench_row *row, const bench_request *r, locus_error 
     row->config.allocator = &row->allocator;
     row->config.threads = row->threads;
     row->config.isa = row->isa;
-    row->in = *input->problem->in;
+    row->in = input->in;
     choose_view(row, r);
     row->results = input->group->results;
     size_t count = 0;
@@ -256,9 +270,10 @@ static locus_status build_inputs(bench *b, locus_error *error)
 {
     const bench_request *r = &b->request;
     for (size_t i = 0; r->kind_count > 0 && i < r->n_count; i++)
-        for (size_t k = 0; k < r->d_count; k++) {
+        for (size_t k = 0; k < r->d_count * r->dtype_count; k++) {
             bench_group *group = &b->groups[b->group_count++];
-            locus_status status = group_new(group, r, r->n[i], r->d[k], error);
+            locus_status status = group_new(group, r, r->n[i], r->d[k / r->dtype_count],
+                                            r->dtypes[k % r->dtype_count], error);
             for (size_t s = 0; status == LOCUS_OK && s < r->kind_count; s++)
                 if (!is_passed_over(&r->kinds[s], group))
                     status = input_new(&b->inputs[b->input_count++], group, &r->kinds[s], error);
@@ -303,16 +318,25 @@ static locus_status build_rows(bench *b, int unseen, locus_error *error)
     return LOCUS_OK;
 }
 
-/* The same call without positions; for plain attention itself, one that sees every key. */
+static int is_of_size(const bench_group *g, const bench_group *other)
+{
+    return g->n == other->n && g->d == other->d;
+}
+
+/* The same call without positions; for plain attention itself, one that sees every key; for halves,
+ * the same call on floats. */
 static const bench_row *plain_of(const bench *b, const bench_row *row)
 {
-    const int itself = strcmp(row->input->kind->name, "none") == 0;
+    const bench_group *group = row->input->group;
+    const int halves = group->dtype != LOCUS_F32;
+    const char *kind = halves ? row->input->kind->name : "none";
+    const int itself = !halves && strcmp(row->input->kind->name, "none") == 0;
     const bench_view view = itself && row->view != BENCH_DECODE ? BENCH_WHOLE : row->view;
     for (size_t i = 0; i < b->row_count; i++) {
         const bench_row *p = &b->rows[i];
-        if (p->input->group == row->input->group && p->view == view &&
-            p->direction == row->direction && p->threads == row->threads && p->isa == row->isa &&
-            strcmp(p->input->kind->name, "none") == 0)
+        if (is_of_size(p->input->group, group) && p->input->group->dtype == LOCUS_F32 &&
+            p->view == view && p->direction == row->direction && p->threads == row->threads &&
+            p->isa == row->isa && strcmp(p->input->kind->name, kind) == 0)
             return p;
     }
     return NULL;
@@ -333,7 +357,7 @@ locus_status bench_build(bench *b, locus_error *error)
 {
     bench_request *r = &b->request;
     const int unseen = add_unseen_plain(r);
-    const size_t groups = r->n_count * r->d_count, inputs = groups * r->kind_count;
+    const size_t groups = r->n_count * r->d_count * r->dtype_count, inputs = groups * r->kind_count;
     const size_t rows = inputs * BENCH_VIEWS * BENCH_DIRECTIONS * r->isa_count * r->thread_count;
     b->groups = calloc(groups + 1, sizeof *b->groups);
     b->inputs = calloc(inputs + 1, sizeof *b->inputs);

@@ -50,7 +50,7 @@ static locus_tensor slice(const locus_tensor *tensor, const char *shape, const s
         if (index >= 0) part.shape[axis] = 1;
         shape += length + strspn(shape + length, " ");
     }
-    part.data = (char *)part.data + offset * (part.dtype == LOCUS_U8 ? 1 : sizeof(float));
+    part.data = (char *)part.data + offset * locus_dtype_bytes(part.dtype);
     return part;
 }
 
@@ -85,7 +85,7 @@ static void compare(error_scale *e, const locus_tensor *got, const double *want)
         int64_t offset = 0, rest = i;
         for (uint32_t axis = got->rank; axis-- > 0; rest /= got->shape[axis])
             offset += rest % got->shape[axis] * got->stride[axis];
-        compare_one(e, (double)((const float *)got->data)[offset], want[i]);
+        compare_one(e, bench_number(got, offset), want[i]);
     }
 }
 
@@ -228,11 +228,12 @@ static double worst_gradient(const gradients *g, const bench_row *row, const sam
 
 static void make_sparse(const bench_group *g, const sample *samples)
 {
-    memset(g->sparse_dout.data, 0, (size_t)locus_tensor_elements(&g->sparse_dout) * sizeof(float));
+    const size_t bytes = locus_dtype_bytes(g->dtype);
+    memset(g->sparse_dout.data, 0, (size_t)locus_tensor_elements(&g->sparse_dout) * bytes);
     for (int i = 0; i < SAMPLES; i++) {
         const locus_tensor from = slice(&g->dout, "B H Tq D", &samples[i]);
         const locus_tensor to = slice(&g->sparse_dout, "B H Tq D", &samples[i]);
-        memcpy(to.data, from.data, (size_t)g->d * sizeof(float));
+        memcpy(to.data, from.data, (size_t)g->d * bytes);
     }
 }
 

@@ -27,7 +27,8 @@ void bench_read_flush(const bench_row *row)
     const locus_tensor *read[MOST_READ];
     const size_t count = tensors_read(row, read);
     for (size_t i = 0; i < count; i++)
-        limits_flush(read[i]->data, (size_t)locus_tensor_elements(read[i]) * sizeof(float));
+        limits_flush(read[i]->data,
+                     (size_t)locus_tensor_elements(read[i]) * locus_dtype_bytes(read[i]->dtype));
 }
 
 /* Which rows is all one: the first n of each [rows][width] block. */
@@ -35,10 +36,12 @@ static float read_blocks(const bench_row *row, const bench_loops *loops, const l
 {
     const int64_t width = t->shape[t->rank - 1], rows = t->shape[t->rank - 2];
     const int64_t n = row->input->group->n, all = locus_tensor_elements(t);
-    if (rows <= n) return limits_read(loops, row->threads, t->data, all);
+    const int64_t in_float = t->dtype == LOCUS_F32 ? 1 : 2; /* numbers in the space of a float */
+    if (rows <= n) return limits_read(loops, row->threads, t->data, all / in_float);
     float total = 0;
     for (int64_t at = 0; at < all; at += rows * width)
-        total += limits_read(loops, row->threads, (const float *)t->data + at, n * width);
+        total += limits_read(loops, row->threads, (const float *)t->data + at / in_float,
+                             n * width / in_float);
     return total;
 }
 

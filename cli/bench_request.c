@@ -133,6 +133,24 @@ static int read_isas(bench_request *r, const char *list)
     return more < 0 ? bad_list("isa", "names with commas between", list) : CLI_DONE;
 }
 
+/* Half precision beside F32, which is always measured. */
+static int read_dtypes(bench_request *r, const char *list)
+{
+    char word[WORD];
+    int more;
+    const char *rest = list;
+    r->dtypes[r->dtype_count++] = LOCUS_F32;
+    while (list != NULL && (more = next_word(&rest, word)) > 0) {
+        const int f16 = strcmp(word, "f16") == 0;
+        const locus_dtype dtype = f16 ? LOCUS_F16 : LOCUS_BF16;
+        if ((!f16 && strcmp(word, "bf16") != 0) || r->dtypes[r->dtype_count - 1] == dtype ||
+            r->dtype_count == sizeof r->dtypes / sizeof *r->dtypes)
+            return bad_list("dtype", "f16, bf16 or f16,bf16", list);
+        r->dtypes[r->dtype_count++] = dtype;
+    }
+    return list != NULL && more < 0 ? bad_list("dtype", "f16, bf16 or f16,bf16", list) : CLI_DONE;
+}
+
 static const struct {
     const char *name;
     int directions[BENCH_DIRECTIONS];
@@ -225,6 +243,8 @@ static int read_sizes(bench_request *r, const bench_values *v)
 static int refuse_pairs(const bench_request *r, const bench_values *v)
 {
     const int variants = v->causal || v->padded || v->peaked || v->dropout > 0;
+    if ((v->linear || v->operators) && v->dtypes != NULL)
+        return cli_complain("bench", CLI_USAGE, "--dtype measures attention only");
     if (v->linear && (v->schemes != NULL || v->decode || variants || v->heads > 0 || v->batch > 0))
         return cli_complain("bench", CLI_USAGE,
                             "--linear measures no attention: it goes without --scheme, --decode, "
@@ -270,6 +290,7 @@ int bench_read_request(bench_request *r, const bench_values *v)
     int code = read_direction(r, v->direction != NULL ? v->direction : "both");
     if (code == CLI_DONE && v->schemes != NULL) code = read_kinds(r, v->schemes);
     if (code == CLI_DONE && v->isas != NULL) code = read_isas(r, v->isas);
+    if (code == CLI_DONE) code = read_dtypes(r, v->dtypes);
     if (code == CLI_DONE) code = read_sizes(r, v);
     if (code == CLI_DONE) code = refuse_pairs(r, v);
     if (code != CLI_DONE) return code;

@@ -182,7 +182,7 @@ static void make_yardsticks(bench *b)
         const bench_row *row = &b->rows[i];
         bench_input *input = row->input;
         locus_plan_info info = {.size = sizeof info};
-        if (input == NULL || input->has_yardstick) continue;
+        if (input == NULL || input->has_yardstick || input->group->dtype != LOCUS_F32) continue;
         locus_plan_describe(row->plan, &info);
         input->has_yardstick =
             yardstick_new(&input->yardstick, &b->blas, bench_loops_find(b->best_isa), &b->scratch,
