@@ -110,8 +110,9 @@ static size_t shape_slot_bytes(const locus_plan *shape)
 static size_t carve(const locus_plan *plan, char *base, locus_backward_call *call)
 {
     locus_arena arena = {base, 0};
-    locus_gather_carve(plan, &arena, base != NULL ? call->in : &plan->shapes, &call->gathered);
-    locus_gather_carve(plan, &arena, base != NULL ? call->grad : &plan->shapes,
+    locus_gather_carve(plan, LOCUS_BACKWARD, &arena, base != NULL ? call->in : &plan->shapes,
+                       &call->gathered);
+    locus_gather_carve(plan, LOCUS_BACKWARD, &arena, base != NULL ? call->grad : &plan->shapes,
                        &call->gathered_grad);
     call->bias_room =
         locus_take_floats(&arena, plan->call.H * locus_bias_room(plan, &plan->backward));
@@ -246,7 +247,7 @@ static void begin_tables(locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
     if (!plan->gathers) return;
-    locus_gather(plan, call->in, &call->gathered);
+    locus_gather(plan, LOCUS_BACKWARD, call->in, &call->gathered);
     locus_gather_zero(plan, call->grad, &call->gathered_grad);
     call->in = &call->gathered;
     call->grad = &call->gathered_grad;

@@ -25,7 +25,7 @@ static float *carve(const locus_plan *plan, locus_arena *arena, locus_forward_ca
     /* the rows path finds its biases tile by tile */
     const int64_t biases = plan->rows_path ? 0 : locus_bias_room(plan, &plan->forward);
     float *bias = locus_take_floats(arena, plan->call.H * biases);
-    locus_gather_carve(plan, arena, arena->base != NULL ? call->in : &plan->shapes,
+    locus_gather_carve(plan, LOCUS_FORWARD, arena, arena->base != NULL ? call->in : &plan->shapes,
                        &call->gathered);
     call->scratch_bytes = scratch_bytes(plan);
     call->scratch = locus_take(arena, plan->threads, call->scratch_bytes);
@@ -81,7 +81,7 @@ static locus_status forward(const locus_plan *plan, const locus_tables *tables,
     locus_arena arena = {locus_align(workspace), 0};
     float *bias = carve(plan, &arena, &call);
     if (plan->gathers) {
-        locus_gather(plan, in, &call.gathered);
+        locus_gather(plan, LOCUS_FORWARD, in, &call.gathered);
         call.in = in = &call.gathered;
     }
     if (tables == NULL && !plan->rows_path) locus_lower_biases(plan, &plan->forward, in, bias);

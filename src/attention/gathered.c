@@ -21,15 +21,25 @@ static int is_converted(const locus_tensors *in, const locus_tensor *t)
     return locus_is_half(t) && t != &in->q && t != &in->k && t != &in->v && t != &in->bias_dense;
 }
 
-static int is_gathered(const locus_plan *plan, const locus_tensors *in, const locus_tensor *t)
+/* The rows path reads a key table of any type where it is. */
+static int is_read_in_place(const locus_plan *plan, const locus_tensors *in, const locus_tensor *t)
 {
-    return locus_present(t) && (is_jumping_table(plan, in, t) || is_converted(in, t));
+    return plan->rows_path && plan->whole == NULL && plan->ragged == NULL &&
+           t == locus_key_table(plan, in) && t != locus_key_side_table(plan, in);
+}
+
+static int is_gathered(const locus_plan *plan, const locus_tensors *in, const locus_tensor *t,
+                       locus_pass pass)
+{
+    if (!locus_present(t)) return 0;
+    if (is_jumping_table(plan, in, t)) return 1;
+    return is_converted(in, t) && !(pass == LOCUS_FORWARD && is_read_in_place(plan, in, t));
 }
 
 int locus_gathers(const locus_plan *plan, const locus_tensors *shapes)
 {
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++)
-        if (is_gathered(plan, shapes, locus_tensor_at_const(shapes, i))) return 1;
+        if (is_gathered(plan, shapes, locus_tensor_at_const(shapes, i), LOCUS_BACKWARD)) return 1;
     return 0;
 }
 
@@ -48,19 +58,19 @@ void locus_gathered_shapes(const locus_plan *plan, locus_tensors *shapes)
     const locus_tensors from = *shapes;
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(&from, i);
-        if (is_gathered(plan, &from, t))
+        if (is_gathered(plan, &from, t, LOCUS_BACKWARD))
             *locus_tensor_at(shapes, i) = gathered_view(plan, &from, t);
     }
 }
 
-void locus_gather_carve(const locus_plan *plan, locus_arena *arena, const locus_tensors *from,
-                        locus_tensors *gathered)
+void locus_gather_carve(const locus_plan *plan, locus_pass pass, locus_arena *arena,
+                        const locus_tensors *from, locus_tensors *gathered)
 {
     if (!plan->gathers) return;
     *gathered = *from;
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(from, i);
-        if (!is_gathered(plan, from, t)) continue;
+        if (!is_gathered(plan, from, t, pass)) continue;
         locus_tensor view = gathered_view(plan, from, t);
         view.data = locus_take_floats(arena, locus_tensor_elements(&view));
         *locus_tensor_at(gathered, i) = view;
@@ -116,11 +126,12 @@ static void copy_rows(void *context, size_t index, uint32_t worker)
     }
 }
 
-void locus_gather(const locus_plan *plan, const locus_tensors *in, const locus_tensors *gathered)
+void locus_gather(const locus_plan *plan, locus_pass pass, const locus_tensors *in,
+                  const locus_tensors *gathered)
 {
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(in, i);
-        if (!is_gathered(plan, in, t)) continue;
+        if (!is_gathered(plan, in, t, pass)) continue;
         copying c = {plan, t, locus_tensor_at_const(gathered, i), is_jumping_table(plan, in, t)};
         /* a sequence of a ragged batch has one thread */
         locus_parallel_for(plan->whole != NULL ? 1 : plan->threads,
@@ -140,7 +151,7 @@ void locus_gather_zero(const locus_plan *plan, const locus_tensors *grad,
 {
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(gathered, i);
-        if (is_gathered(plan, grad, locus_tensor_at_const(grad, i)))
+        if (is_gathered(plan, grad, locus_tensor_at_const(grad, i), LOCUS_BACKWARD))
             zero_floats(t->data, locus_tensor_elements(t));
     }
 }
@@ -171,7 +182,7 @@ void locus_scatter(const locus_plan *plan, const locus_tensors *gathered, const 
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *from = locus_tensor_at_const(gathered, i);
         const locus_tensor *to = locus_tensor_at_const(grad, i);
-        if (!is_gathered(plan, grad, to)) continue;
+        if (!is_gathered(plan, grad, to, LOCUS_BACKWARD)) continue;
         if (is_jumping_table(plan, grad, to)) {
             add_entries(plan, from, to, accumulate);
             continue;

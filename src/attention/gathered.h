@@ -12,6 +12,8 @@
 #include "attention/arena.h"
 #include "attention/plan.h"
 
+typedef enum locus_pass { LOCUS_FORWARD, LOCUS_BACKWARD } locus_pass;
+
 /* 1 where a call with these shapes gathers anything. */
 int locus_gathers(const locus_plan *plan, const locus_tensors *shapes);
 
@@ -21,11 +23,12 @@ void locus_gathered_shapes(const locus_plan *plan, locus_tensors *shapes);
 /* Room for what `from` (the plan's shapes, a call's tensors, or gradients) has to have gathered:
  * *gathered is `from` with views of that room in the places of those; untouched where plan->gathers
  * is 0. */
-void locus_gather_carve(const locus_plan *plan, locus_arena *arena, const locus_tensors *from,
-                        locus_tensors *gathered);
+void locus_gather_carve(const locus_plan *plan, locus_pass pass, locus_arena *arena,
+                        const locus_tensors *from, locus_tensors *gathered);
 
 /* Fill it; set it to 0; add it to gradients, which start from 0 unless they accumulate. */
-void locus_gather(const locus_plan *plan, const locus_tensors *in, const locus_tensors *gathered);
+void locus_gather(const locus_plan *plan, locus_pass pass, const locus_tensors *in,
+                  const locus_tensors *gathered);
 void locus_gather_zero(const locus_plan *plan, const locus_tensors *grad,
                        const locus_tensors *gathered);
 void locus_scatter(const locus_plan *plan, const locus_tensors *gathered, const locus_tensors *grad,

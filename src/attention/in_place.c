@@ -124,17 +124,14 @@ static void multiply_entries(const locus_scores *s, const locus_band *band, locu
 {
     const locus_plan *plan = s->head->plan;
     const locus_queries *q = s->queries;
-    int64_t stride;
-    const float *entries =
-        locus_table_entries(plan, locus_key_table(plan, s->head->in), s->head->h, &stride);
+    const locus_tensor *table = locus_key_table(plan, s->head->in);
     locus_strip_roll(plan->kernels, strip, locus_panel_start(band->low), band->rows);
     for (int64_t count; (count = locus_strip_missing(plan, strip, band->high)) > 0;) {
         multiply(s, &(dots){.c = strip->data + (strip->end - strip->first),
                             .c_stride = strip->row_stride,
                             .a = q->with_position + band->first * q->row_stride,
                             .a_stride = q->row_stride,
-                            .right = {(float *)(uintptr_t)(entries + strip->end * stride), stride,
-                                      LOCUS_F32},
+                            .right = locus_entry_rows(plan, table, s->head->h, strip->end),
                             .rows = band->rows,
                             .columns = count});
         locus_strip_grow(strip, count);
@@ -300,10 +297,8 @@ static void fetch_entries(const head_context *head, int64_t position, int64_t ke
     if (table == NULL || shared || plan->span == 0) return;
     const int64_t z_00 = locus_z_of(plan, position - key);
     const int64_t low = entry_at(plan, z_00 - 1) + 1, high = entry_at(plan, z_00 + count - 1);
-    int64_t stride;
-    const float *entries = locus_table_entries(plan, table, head->h, &stride);
-    locus_prefetch_push(prefetch, (locus_prefetch_rows){entries + low * stride, stride,
-                                                        plan->call.D, high + 1 - low});
+    locus_prefetch_rows_of(prefetch, locus_entry_rows(plan, table, head->h, low), high + 1 - low,
+                           plan->call.D);
 }
 
 static void fetch_pos_k(const head_context *head, int64_t key, int64_t count,

@@ -16,12 +16,21 @@ const locus_tensor *locus_value_table(const locus_plan *plan, const locus_tensor
     return locus_tensor_slot(in, plan->call.scheme->value_table);
 }
 
+locus_rows locus_entry_rows(const locus_plan *plan, const locus_tensor *table, int64_t head,
+                            int64_t first)
+{
+    const int64_t row = plan->table_descends ? plan->row_first + plan->row_count - 1 - first
+                                             : plan->row_first + first;
+    locus_rows rows =
+        table->rank == 2 ? locus_rows_at(table, row, 0, 0) : locus_rows_at(table, head, row, 0);
+    if (plan->table_descends) rows.stride = -rows.stride;
+    return rows;
+}
+
 float *locus_table_entries(const locus_plan *plan, const locus_tensor *table, int64_t head,
                            int64_t *stride)
 {
-    const int shared = table->rank == 2;
-    const int64_t row_stride = table->stride[shared ? 0 : 1];
-    const int64_t first = plan->row_first + (plan->table_descends ? plan->row_count - 1 : 0);
-    *stride = plan->table_descends ? -row_stride : row_stride;
-    return (float *)table->data + (shared ? 0 : head * table->stride[0]) + first * row_stride;
+    const locus_rows rows = locus_entry_rows(plan, table, head, 0);
+    *stride = rows.stride;
+    return rows.data;
 }

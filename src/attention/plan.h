@@ -8,6 +8,7 @@
 #include <locus/attention.h>
 
 #include "attention/cuts.h"
+#include "core/tensor.h"
 #include "kernels/kernels.h"
 #include "schemes/scheme.h"
 
@@ -126,6 +127,10 @@ static inline int64_t locus_shape_start(const locus_plan *plan)
 {
     return plan->whole != NULL && plan->span > 0 ? plan->whole->call.most - plan->call.most : 0;
 }
+
+/* The same of a table of any type, from entry `first` on. */
+locus_rows locus_entry_rows(const locus_plan *plan, const locus_tensor *table, int64_t head,
+                            int64_t first);
 
 /* z of the pair at distance delta. */
 static inline int64_t locus_z_of(const locus_plan *plan, int64_t delta)

@@ -18,16 +18,22 @@ void locus_prefetch_push(locus_prefetch *prefetch, locus_prefetch_rows rows)
     if (rows.count > 0 && prefetch->end < room) prefetch->queue[prefetch->end++] = rows;
 }
 
+/* Strides of floats are all that kernels know. */
+void locus_prefetch_rows_of(locus_prefetch *prefetch, locus_rows rows, int64_t count, int64_t width)
+{
+    const int64_t in_float = rows.type == LOCUS_F32 ? 1 : 2;
+    if (rows.stride % in_float != 0) return;
+    locus_prefetch_push(prefetch, (locus_prefetch_rows){rows.data, rows.stride / in_float,
+                                                        ceil_div(width, in_float), count});
+}
+
 void locus_prefetch_add(locus_prefetch *prefetch, const locus_tensor *t, int64_t b, int64_t h,
                         int64_t from, int64_t to)
 {
     if (!locus_present(t) || from >= to) return;
     const locus_rows rows =
         t->rank == 4 ? locus_rows_at(t, b, h, from) : locus_rows_at(t, h, from, 0);
-    const int64_t width = t->shape[t->rank - 1], in_float = locus_is_half(t) ? 2 : 1;
-    if (rows.stride % in_float != 0) return; /* strides of floats are all that kernels know */
-    locus_prefetch_push(prefetch, (locus_prefetch_rows){rows.data, rows.stride / in_float,
-                                                        ceil_div(width, in_float), to - from});
+    locus_prefetch_rows_of(prefetch, rows, to - from, t->shape[t->rank - 1]);
 }
 
 void locus_prefetch_table(locus_prefetch *prefetch, const locus_plan *plan,

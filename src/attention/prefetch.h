@@ -33,6 +33,10 @@ void locus_prefetch_table(locus_prefetch *prefetch, const locus_plan *plan,
                           const locus_tensor *table, int64_t h, int64_t from, int64_t to,
                           int64_t all);
 
+/* Rows of any type. */
+void locus_prefetch_rows_of(locus_prefetch *prefetch, locus_rows rows, int64_t count,
+                            int64_t width);
+
 /* Any rows. */
 void locus_prefetch_push(locus_prefetch *prefetch, locus_prefetch_rows rows);
 

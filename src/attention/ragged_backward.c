@@ -16,7 +16,7 @@ static kept_tables *carve(const locus_plan *plan, locus_arena *arena, const locu
                           locus_tensors *gathered, locus_head_tables *relative)
 {
     kept_tables *kept = locus_take(arena, 1, sizeof *kept);
-    locus_gather_carve(plan, arena, in, gathered);
+    locus_gather_carve(plan, LOCUS_BACKWARD, arena, in, gathered);
     if (locus_heads_share_tables(plan)) locus_carve_relative_backward(plan, arena, relative);
     return kept;
 }
@@ -85,7 +85,7 @@ static void begin_tables(const locus_ragged_sequence *s, char *scratch, locus_ba
     kept_tables *kept = carve(plan, &arena, call->in, &call->gathered, &call->relative);
     const int fresh = kept->plan != plan;
     if (plan->gathers) {
-        if (fresh) locus_gather(plan, call->in, &call->gathered);
+        if (fresh) locus_gather(plan, LOCUS_BACKWARD, call->in, &call->gathered);
         call->in = &call->gathered;
     }
     if (fresh && plan->index != NULL && locus_heads_share_tables(plan)) {

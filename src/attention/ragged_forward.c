@@ -12,7 +12,7 @@ static size_t shape_bytes(const locus_plan *plan)
 {
     locus_arena arena = {NULL, 0};
     locus_tensors gathered;
-    locus_gather_carve(plan, &arena, &plan->shapes, &gathered);
+    locus_gather_carve(plan, LOCUS_FORWARD, &arena, &plan->shapes, &gathered);
     return arena.used +
            (plan->rows_path ? locus_rows_path_bytes(plan) : locus_tiles_path_bytes(plan));
 }
@@ -53,9 +53,9 @@ static void run_unit(void *context, size_t index, uint32_t thread)
     locus_arena arena = locus_forward_scratch(whole, thread);
     own_call own;
     begin_call(whole, s, &own);
-    locus_gather_carve(s->plan, &arena, &own.in, &own.call.gathered);
+    locus_gather_carve(s->plan, LOCUS_FORWARD, &arena, &own.in, &own.call.gathered);
     if (s->plan->gathers) {
-        locus_gather(s->plan, &own.in, &own.call.gathered);
+        locus_gather(s->plan, LOCUS_FORWARD, &own.in, &own.call.gathered);
         own.call.in = &own.call.gathered;
     }
     own.call.scratch = arena.base + arena.used;

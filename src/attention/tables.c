@@ -81,13 +81,13 @@ static int gather(const locus_plan *plan, const locus_tensors *in, locus_tensors
                   void **memory)
 {
     locus_arena arena = {NULL, 0};
-    locus_gather_carve(plan, &arena, in, gathered);
+    locus_gather_carve(plan, LOCUS_FORWARD, &arena, in, gathered);
     if (!plan->gathers) return 1;
     *memory = locus_allocate(plan->allocator, arena.used, 1);
     if (*memory == NULL) return 0;
     arena = (locus_arena){*memory, 0};
-    locus_gather_carve(plan, &arena, in, gathered);
-    locus_gather(plan, in, gathered);
+    locus_gather_carve(plan, LOCUS_FORWARD, &arena, in, gathered);
+    locus_gather(plan, LOCUS_FORWARD, in, gathered);
     return 1;
 }
 
