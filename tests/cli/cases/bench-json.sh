@@ -60,3 +60,12 @@ for row in operators:
 assert len(operators) == 2 * 2 * len({r["operator"] for r in operators}) # rows, threads
 print(sorted({r["operator"] for r in operators}))
 END
+"$LOCUS" bench $tiny --scheme t5,rope --dtype f16,bf16 --peaked --rounds 1 >halves.json
+echo "exit $?"
+"$LOCUS" bench $tiny --scheme none,rope --decode --dtype bf16 --rounds 1 >/dev/null
+echo "exit $?"
+python3 - <<'END'
+import json
+rows = json.load(open("halves.json"))
+print("halves:", sorted({row["scheme"] for row in rows}), all(row["time_over_plain"] for row in rows))
+END

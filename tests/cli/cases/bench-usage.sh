@@ -25,5 +25,6 @@ try bench --linear --dropout 0.1
 try bench --dropout 1
 try bench --dropout 0
 try bench --linear --d 16385
+try bench --dtype f8
 try bench extra
 LOCUS_ISA=sse9 try bench
