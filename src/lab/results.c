@@ -75,6 +75,15 @@ double lab_mean(const lab_results *r, int32_t task, int32_t scheme, const char *
     return v != NULL ? v->value : NAN;
 }
 
+double lab_whole(const lab_results *r, int32_t task, int32_t scheme, const char *metric)
+{
+    size_t count;
+    const lab_value *v = lab_range(r, task, scheme, metric, &count);
+    for (size_t i = 0; i < count; i++)
+        if (v[i].seed == LAB_MEAN) return v[i].value;
+    return NAN;
+}
+
 const lab_value *lab_range(const lab_results *r, int32_t task, int32_t scheme, const char *metric,
                            size_t *count)
 {

@@ -12,7 +12,7 @@ enum {
     LAB_RUNS = 4096,           /* at most                                                       */
     LAB_VALUES = 1 << 20,      /* numbers in all, at most                                       */
     LAB_METRICS = 8192,        /* names of metrics, at most                                     */
-    LAB_POINTS = 120,          /* of a learning curve: losses are averaged into so many         */
+    LAB_POINTS = 48,           /* of a learning curve: losses are averaged into so many         */
     LAB_TABLE_BYTES = 1 << 24, /* of a metrics.csv                                           */
     LAB_LOG_BYTES = 1 << 28,   /* of a log.jsonl                                             */
 };
@@ -83,6 +83,8 @@ const lab_value *lab_find(const lab_results *results, int32_t task, int32_t sche
 /* The mean over seeds, NaN: none, or undefined. */
 double lab_mean(const lab_results *results, int32_t task, int32_t scheme, const char *metric,
                 int64_t length);
+/* The mean of a number that belongs to the whole run, at whatever length it stands; NaN: none. */
+double lab_whole(const lab_results *results, int32_t task, int32_t scheme, const char *metric);
 /* All numbers of a task, a scheme and a metric: *count of them, by length, then seed. */
 const lab_value *lab_range(const lab_results *results, int32_t task, int32_t scheme,
                            const char *metric, size_t *count);

@@ -111,6 +111,7 @@ static void fill(lab_run *run, const char *text, size_t bytes, size_t steps)
 {
     const size_t each = (steps + LAB_POINTS - 1) / LAB_POINTS;
     size_t seen = 0, tests = 0;
+    double elapsed = 0;
     for (const char *at = text, *end; (end = memchr(at, '\n', bytes - (size_t)(at - text))) != NULL;
          at = end + 1) {
         line l;
@@ -123,8 +124,9 @@ static void fill(lab_run *run, const char *text, size_t bytes, size_t steps)
         lab_point *point = &run->points[seen / each];
         const size_t first = seen / each * each, last = first + each < steps ? first + each : steps;
         point->loss += l.loss / (double)(last - first);
-        point->step = l.step; /* of the last that it averages */
-        point->seconds = isnan(l.seconds) ? 0 : l.seconds;
+        point->step = l.step;                        /* of the last that it averages */
+        elapsed += isnan(l.seconds) ? 0 : l.seconds; /* of this step */
+        point->seconds = elapsed;
         seen++;
         run->point_count = (seen + each - 1) / each;
     }
