@@ -37,6 +37,7 @@ static const cli_example lab_examples[] = {
     {"locus lab train --task copy --scheme alibi -o runs/alibi --resume", "go on after a stop"},
     {"locus lab batches --task copy --from 1 --count 50 -o batches.safetensors",
      "what the steps 1 to 50 read"},
+    {"locus lab report comparison", "its page, tables and figures again, without training"},
     {NULL, NULL},
 };
 
@@ -210,12 +211,14 @@ const cli_command cmd_lab = {
         "\"train\" makes one run: DIR holds run.json, log.jsonl, checkpoint.safetensors and, at "
         "the end, metrics.csv. Initial values and batches depend on the seed alone, so schemes "
         "start from the same weights and read the same rows; a run that was stopped, killed or "
-        "moved to more threads ends in the same bits. \"batches\" writes the batches of training.",
+        "moved to more threads ends in the same bits. \"batches\" writes the batches of training. "
+        "\"report\" reads a comparison, DIR/runs/TASK/SCHEME/seedN, and writes report.html, "
+        "results.csv, scoreboard.json and figures into it.",
     .usage = "ACTION [options] -o DIR",
     .examples = lab_examples,
     .options = lab_options,
     .operand = {.name = "ACTION",
-                .help = "train or batches",
+                .help = "run, train, report or batches",
                 .kind = CLI_TEXT,
                 .required = 1,
                 .offset = offsetof(lab_values, action)},

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* locus lab report and show: what a comparison says, without training. */
+#include <stdio.h>
+
 #include "lab.h"
 #include "lab/report.h"
+#include "page.h"
 
 static int one_folder(const lab_values *values, const char **folder)
 {
@@ -15,10 +18,14 @@ static int one_folder(const lab_values *values, const char **folder)
 
 int lab_report_action(const lab_values *values)
 {
+    const lab_report_options options = {.style = page_style};
     locus_error error = {""};
     const char *folder = NULL;
     const int exit_code = one_folder(values, &folder);
     if (exit_code != CLI_DONE) return exit_code;
-    const locus_status status = lab_report(folder, NULL, &error);
-    return status == LOCUS_OK ? CLI_DONE : cli_report("lab", status, NULL, &error);
+    const locus_status status = lab_report(folder, &options, &error);
+    if (status != LOCUS_OK) return cli_report("lab", status, NULL, &error);
+    printf("report: %s/report.html\nnumbers: %s/results.csv, %s/scoreboard.json, %s/figures\n",
+           folder, folder, folder, folder);
+    return CLI_DONE;
 }

@@ -219,14 +219,14 @@ def write_log(folder, outcome, task, scheme, steps, final, stop=None):
             log.write(json.dumps({"step": step, "loss": round(loss, 6), "rate": 1e-3,
                                   "grad_norm": 1.0, "tokens": 2176,
                                   "seconds": round(0.011 * step, 4)}) + "\n")
-            if step % 50 == 0 or step == steps:
+            if step % 10 == 0 or step == steps:
                 log.write(json.dumps({"step": step, "validation": round(loss, 6)}) + "\n")
 
 
 def write_run(root, outcome, task, scheme, seed, finished=True):
     folder = root / "runs" / task / scheme / f"seed{seed}"
     folder.mkdir(parents=True)
-    steps, final = 400, 0.05
+    steps, final = 120, 0.05
     length = SEQUENCES.get(task) or CONTROLS.get(task) or (64 if task == "lookback" else CONTEXT)
     if task in SEQUENCES:
         rows = sequence_rows(outcome, task, scheme)
@@ -244,7 +244,7 @@ def write_run(root, outcome, task, scheme, seed, finished=True):
         "task": task, "scheme": base(scheme), "seed": seed, "length": length, "steps": steps,
         "layers": 2, "width": 64, "heads": 4, "batch": 64, "rate": 0.002,
         "commit": "0123abc", "cpu": "a made-up CPU", "kernels": "avx2"}, indent=1))
-    write_log(folder, outcome, task, scheme, steps, final, None if finished else 120)
+    write_log(folder, outcome, task, scheme, steps, final, None if finished else 40)
     if not finished:
         return
     if seed == 1 and task in ("text", "masked", "copy"):

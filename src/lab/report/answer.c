@@ -220,8 +220,8 @@ static void print_table(lab_sheet *sheet, const filled *fills)
 
 static void print_rules(lab_sheet *sheet, const filled *fills)
 {
-    sheet_print(sheet, "<details><summary>How the grades are reckoned, and from which "
-                       "runs</summary>\n<ul>\n");
+    sheet_details(sheet, "How the grades are reckoned, and from which runs");
+    sheet_print(sheet, "<ul>\n");
     for (size_t c = 0; c < COLUMNS; c++) {
         const column *k = fills[c].column;
         if (fills[c].task < 0) continue;
@@ -240,7 +240,8 @@ static void print_rules(lab_sheet *sheet, const filled *fills)
     }
     sheet_print(sheet, "</ul>\n<p>Two schemes are not told apart where their means differ by less "
                        "than twice the pooled standard deviation over seeds; with one seed, where "
-                       "both are graded strong.</p>\n</details>\n");
+                       "both are graded strong.</p>\n");
+    sheet_details_end(sheet);
 }
 
 static void print_header(lab_sheet *sheet)

@@ -111,10 +111,12 @@ void sheet_learning(lab_sheet *sheet)
         const lab_subject *subject = lab_subject_at(i);
         const int32_t task = lab_task_index(r, subject->name);
         if (task < 0) continue;
-        sheet_print(sheet, "<details><summary>%s: learning curves</summary>\n", subject->title);
+        char title[LAB_NAME];
+        snprintf(title, sizeof title, "%s: learning curves", subject->title);
+        sheet_details(sheet, title);
         draw(sheet, task, subject, 0);
         draw(sheet, task, subject, 1);
-        sheet_print(sheet, "</details>\n");
+        sheet_details_end(sheet);
     }
     sheet_section_end(sheet);
 }

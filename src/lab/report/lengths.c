@@ -151,9 +151,9 @@ void sheet_lengths(lab_sheet *sheet)
         print_unranked(sheet, task);
         draw_curves(sheet, task, subject, "em", "exact match");
         draw_heat(sheet, task, subject);
-        sheet_print(sheet, "<details><summary>Token by token</summary>\n");
+        sheet_details(sheet, "Token by token");
         draw_curves(sheet, task, subject, "token_accuracy", "token accuracy");
-        sheet_print(sheet, "</details>\n");
+        sheet_details_end(sheet);
         sheet_section_end(sheet);
     }
 }

@@ -23,6 +23,7 @@ static locus_status write_page(lab_sheet *sheet)
     sheet_answer(sheet);
     sheet_lengths(sheet);
     sheet_texts(sheet);
+    sheet_masked(sheet);
     sheet_lookback(sheet);
     sheet_controls(sheet);
     sheet_learning(sheet);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab/report/sheet.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "core/error.h"
+#include "io/system.h"
+#include "io/tensorfile.h"
 
 enum { LINE_BYTES = 4096, WIDE = 960, SOLO = 620, NARROW = 340 };
 
@@ -91,11 +94,35 @@ void sheet_section(lab_sheet *sheet, const char *id, const char *title)
 
 void sheet_section_end(lab_sheet *sheet) { plot_puts(&sheet->html, "</section>\n"); }
 
+void sheet_details(lab_sheet *sheet, const char *title)
+{
+    sheet_print(sheet, "<details aria-label=\"%s\"><summary>%s</summary>\n", title, title);
+}
+
+void sheet_details_end(lab_sheet *sheet) { plot_puts(&sheet->html, "</details>\n"); }
+
 /* ---- figures ---- */
 
 static void keep(lab_sheet *sheet, locus_status status)
 {
     if (sheet->status == LOCUS_OK) sheet->status = status;
+}
+
+/* Renamed when it is whole, but not synced: a figure is drawn again in no time. */
+static locus_status put_file(const char *folder, const char *name, const locus_text *text,
+                             locus_error *error)
+{
+    char path[LAB_PATH], part[LAB_PATH];
+    if (!lab_path(path, folder, name) ||
+        snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "the name of the folder is too long");
+    FILE *file = fopen(part, "wb");
+    int good = file != NULL && fwrite(text->data, 1, text->length, file) == text->length;
+    if (file != NULL) good &= fclose(file) == 0;
+    if (good && rename(part, path) == 0) return LOCUS_OK;
+    const int code = errno;
+    remove(part);
+    return locus_file_fail_in(error, locus_system_fail(error, "cannot write", code), path);
 }
 
 /* A panel alone does not grow to the width of several. */
@@ -119,7 +146,7 @@ static void write_figure(lab_sheet *sheet, const char *name, const char *end, lo
     keep(sheet, lab_folder_make(folder, sheet->error));
     if (sheet->status == LOCUS_OK)
         keep(sheet, locus_figure_render(figure, format, &render, &out, sheet->error));
-    if (sheet->status == LOCUS_OK) keep(sheet, lab_file_write(folder, file, &out, sheet->error));
+    if (sheet->status == LOCUS_OK) keep(sheet, put_file(folder, file, &out, sheet->error));
     locus_text_free(&out);
 }
 

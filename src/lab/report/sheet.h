@@ -41,6 +41,10 @@ void sheet_foot(lab_sheet *sheet);
 void sheet_section(lab_sheet *sheet, const char *id, const char *title);
 void sheet_section_end(lab_sheet *sheet);
 
+/* Something that opens on demand. */
+void sheet_details(lab_sheet *sheet, const char *title);
+void sheet_details_end(lab_sheet *sheet);
+
 /* Put a figure into the page, for wide and for narrow screens, and beside it into the folder:
  * figures/NAME.svg and .csv. Frees the chart; an empty one leaves nothing. */
 void sheet_chart(lab_sheet *sheet, const char *name, lab_chart *chart, const char *caption);
@@ -53,6 +57,7 @@ void sheet_lengths(lab_sheet *sheet);
 void sheet_controls(lab_sheet *sheet);
 void sheet_lookback(lab_sheet *sheet);
 void sheet_texts(lab_sheet *sheet);
+void sheet_masked(lab_sheet *sheet);
 void sheet_learning(lab_sheet *sheet);
 void sheet_learned(lab_sheet *sheet);
 void sheet_variants(lab_sheet *sheet);

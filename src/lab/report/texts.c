@@ -146,3 +146,42 @@ void sheet_texts(lab_sheet *sheet)
     sheet_section_end(sheet);
     locus_release(NULL, indices);
 }
+
+/* ---- masked bytes ---- */
+
+void sheet_masked(lab_sheet *sheet)
+{
+    const lab_results *r = sheet->results;
+    const int32_t task = lab_task_index(r, "masked");
+    int64_t lengths[LENGTHS];
+    const size_t count = task >= 0 ? lab_lengths(r, task, "loss", lengths, LENGTHS) : 0;
+    lab_chart chart;
+    if (count == 0) return;
+    chart_begin(&chart, "Masked bytes: loss of an encoder",
+                "Bars, one per scheme, for the trained length and for twice that.");
+    const char **names = chart_names(&chart, r->scheme_count);
+    size_t rows = 0;
+    for (size_t s = 0; names != NULL && s < r->scheme_count; s++)
+        if (lab_is_plain(r->schemes[s])) names[rows++] = r->schemes[s];
+    locus_panel *panel = chart_panel(&chart, LOCUS_PANEL_BARS, "");
+    for (size_t k = 0; panel != NULL && k < count && k < 2; k++) {
+        double *y = chart_numbers(&chart, rows);
+        for (size_t i = 0; y != NULL && i < rows; i++)
+            y[i] = lab_mean(r, task, lab_scheme_index(r, names[i]), "loss", lengths[k]);
+        chart_curve(&chart, chart_text(&chart, "length %lld", (long long)lengths[k]), NULL, y, NULL,
+                    NULL, rows, 0);
+    }
+    if (panel != NULL) {
+        panel->x.names = names;
+        panel->y.label = "loss";
+        panel->aspect = 0.4;
+    }
+    sheet_section(sheet, "masked", "An encoder");
+    sheet_print(sheet,
+                "<p>Hidden spans of bytes are filled in, with sight to both sides. Without a "
+                "causal mask nothing but the scheme tells where a byte stands.</p>\n");
+    sheet_chart(sheet, "masked", &chart,
+                "Cross entropy of the hidden bytes, natural logarithm; mean over seeds, less is "
+                "better. No bar: undefined at that length.");
+    sheet_section_end(sheet);
+}

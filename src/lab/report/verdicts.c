@@ -172,15 +172,18 @@ static void print_unfinished(lab_sheet *sheet)
 {
     const lab_results *r = sheet->results;
     if (r->finished == r->run_count) return;
-    sheet_print(sheet, "<details><summary>%zu runs have not finished</summary>\n<ul>\n",
-                r->run_count - r->finished);
+    char title[LAB_NAME];
+    snprintf(title, sizeof title, "%zu runs have not finished", r->run_count - r->finished);
+    sheet_details(sheet, title);
+    sheet_print(sheet, "<ul>\n");
     for (size_t i = 0; i < r->run_count; i++)
         if (!r->runs[i].finished)
             sheet_print(sheet, "<li>%s, %s, seed %d: step %lld of %lld</li>\n",
                         r->tasks[r->runs[i].task], r->schemes[r->runs[i].scheme],
                         (int)r->runs[i].seed, (long long)r->runs[i].reached,
                         (long long)r->runs[i].steps);
-    sheet_print(sheet, "</ul>\n</details>\n");
+    sheet_print(sheet, "</ul>\n");
+    sheet_details_end(sheet);
 }
 
 void sheet_machine(lab_sheet *sheet)

@@ -1,0 +1,66 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# locus lab report on comparisons with planted outcomes: verdicts, numbers, and the page in a
+# browser. Screenshots are left in $BUILD/tests/report.
+. "$(dirname "$0")/../support/check.sh"
+here=$ROOT/tests/report
+PYTHONDONTWRITEBYTECODE=1
+export PYTHONDONTWRITEBYTECODE
+
+if ! command -v python3 >/dev/null 2>&1; then
+    begin report/all
+    skip "python3 is not installed"
+    finish report
+fi
+
+tab=$(printf '\t')
+cases() { # FILE: lines of read.py and look.py, each a case
+    while IFS=$tab read -r name trouble; do
+        begin "report/$name"
+        check "$trouble" test -z "$trouble"
+    done <"$1"
+}
+
+report() { "$LOCUS" lab report "$1" >"$SCRATCH/said" 2>"$SCRATCH/complaint"; }
+for outcome in reproduced contradicted open partial; do
+    begin "report/$outcome"
+    folder=$SCRATCH/$outcome
+    check "make_runs.py" python3 "$here/make_runs.py" "$outcome" "$folder"
+    check "locus lab report" report "$folder"
+    check "says where the page is" grep -qF "report: $folder/report.html" "$SCRATCH/said"
+    check "read.py" sh -c 'python3 "$1/read.py" "$2" "$3" >"$2.cases"' sh "$here" "$folder" "$outcome"
+    check "all of its cases" test "$(wc -l <"$folder.cases")" -eq 6
+    cases "$folder.cases"
+done
+
+begin report/again
+again() {
+    cp "$SCRATCH/open/report.html" "$SCRATCH/first.html"
+    report "$SCRATCH/open" && cmp -s "$SCRATCH/open/report.html" "$SCRATCH/first.html"
+}
+check "the same bytes each time" again
+
+begin report/hostile
+refuse() { ! report "$1" && test "$(wc -l <"$SCRATCH/complaint")" -eq 1 && grep -q "$2" "$SCRATCH/complaint"; }
+check "no such folder" refuse "$SCRATCH/nowhere" "found no runs"
+ln -s /etc "$SCRATCH/partial/runs/copy/t5/seed9"
+check "a link to a folder without a run" report "$SCRATCH/partial"
+printf 'length,metric,value\n16,em,1e999\n' >"$SCRATCH/partial/runs/copy/t5/seed1/metrics.csv"
+check "a number that is none" refuse "$SCRATCH/partial" "seed1/metrics.csv: line 2"
+rm "$SCRATCH/partial/runs/copy/t5/seed1/metrics.csv"
+mkfifo "$SCRATCH/partial/runs/copy/t5/seed1/metrics.csv"
+check "a FIFO" refuse "$SCRATCH/partial" "is a FIFO"
+
+browser=$(cd "$ROOT/tests/page" && python3 -c 'import browser; print(browser.find() or "")')
+if [ -z "$browser" ]; then
+    begin report/browser
+    skip "chromium is not installed"
+    finish report
+fi
+begin report/browser
+mkdir -p "$BUILD/tests/report" "$SCRATCH/look"
+look() { python3 "$here/look.py" "$SCRATCH/reproduced/report.html" "$SCRATCH/look" "$BUILD/tests/report" >"$SCRATCH/look.cases"; }
+check "look.py" look
+check "all of its cases" test "$(wc -l <"$SCRATCH/look.cases")" -eq 12
+cases "$SCRATCH/look.cases"
+finish report
