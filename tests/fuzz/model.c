@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define _POSIX_C_SOURCE 200809L
+#include "fuzz/model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const char *fuzz_folder(void)
+{
+    static char folder[128];
+    if (folder[0] == '\0') {
+        snprintf(folder, sizeof folder, "/dev/shm/locus-fuzz-model-%ld", (long)getpid());
+        mkdir(folder, 0700);
+    }
+    return folder;
+}
+
+void fuzz_put(const char *name, const void *data, size_t size)
+{
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", fuzz_folder(), name);
+    FILE *file = fopen(path, "wb");
+    if (file == NULL) abort();
+    if (size > 0 && fwrite(data, 1, size, file) != size) abort();
+    fclose(file);
+}
+
+/* A message of one line, or the program ends. */
+static void check_message(locus_status status, const locus_error *error)
+{
+    if ((status == LOCUS_OK) != (error->text[0] == '\0') || strchr(error->text, '\n') != NULL)
+        abort();
+}
+
+int fuzz_describe(const model_family **family, model_description *d)
+{
+    model_settings s;
+    const char *type = NULL;
+    locus_error error = {""};
+    locus_status status = model_settings_read(&s, fuzz_folder(), "config.json", NULL, &error);
+    check_message(status, &error);
+    if (status != LOCUS_OK) return 0;
+    *family = NULL;
+    *d = (model_description){.width = 0};
+    status = model_setting_text(&s, "model_type", NULL, &type, &error);
+    if (status == LOCUS_OK && type != NULL) *family = model_family_find(type);
+    if (*family != NULL) {
+        status = (*family)->describe(&s, d, &error);
+        if (status == LOCUS_OK) status = model_read_head(&s, d, &error);
+        check_message(status, &error);
+    }
+    model_settings_free(&s);
+    return *family != NULL && status == LOCUS_OK;
+}
+
+static void read_slot(model_checkpoint *c, const model_description *d, model_slot slot)
+{
+    const int64_t count = model_slot_elements(d, slot);
+    float *to = malloc((size_t)count * sizeof *to + 1);
+    if (to == NULL) abort();
+    for (int64_t l = 0; l < (model_slot_each_layer(slot) ? d->layers : 1); l++) {
+        locus_error error = {""};
+        check_message(model_checkpoint_read(c, slot, l, to, &error), &error);
+    }
+    free(to);
+}
+
+void fuzz_read_tensors(void)
+{
+    static const char config[] =
+        "{\"model_type\": \"bert\", \"hidden_size\": 4, \"num_hidden_layers\": 2, "
+        "\"num_attention_heads\": 2, \"intermediate_size\": 6, \"vocab_size\": 8, "
+        "\"max_position_embeddings\": 5}";
+    static const model_family *family;
+    static model_description d;
+    model_checkpoint c;
+    locus_error error = {""};
+    if (family == NULL) {
+        fuzz_put("config.json", config, sizeof config - 1);
+        if (!fuzz_describe(&family, &d)) abort();
+    }
+    const locus_status status = model_checkpoint_open(&c, fuzz_folder(), family, &d, NULL, &error);
+    check_message(status, &error);
+    if (status != LOCUS_OK) return;
+    for (int slot = 0; slot < SLOT_COUNT; slot++)
+        if (model_slot_wanted(&d, (model_slot)slot)) read_slot(&c, &d, (model_slot)slot);
+    model_checkpoint_close(&c);
+}
