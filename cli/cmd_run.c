@@ -55,15 +55,19 @@ static int check_task(const run_values *v)
 
 static int check(const run_values *v)
 {
-    const int given = (v->texts.count > 0) + (v->file != NULL) + (v->ids != NULL);
+    const int given =
+        (v->texts.count > 0) + (v->file != NULL) + (v->ids != NULL) + (v->features != NULL);
     if (given == 0)
         return cli_complain("run", CLI_USAGE,
                             "TEXT, --file or --ids is missing; see \"locus run --help\"");
     if (given > 1)
-        return cli_complain("run", CLI_USAGE, "TEXT, --file and --ids exclude each other");
+        return cli_complain("run", CLI_USAGE,
+                            "TEXT, --file, --ids and --features exclude each other");
     if (v->ids != NULL && (v->pair != NULL || v->truncate > 0))
         return cli_complain("run", CLI_USAGE,
                             "--ids are taken as they are: no --pair, no --truncate");
+    if (v->features != NULL && (v->task == NULL || strcmp(v->task, "hidden") != 0))
+        return cli_complain("run", CLI_USAGE, "--features goes with --task hidden");
     return check_task(v);
 }
 
@@ -126,6 +130,12 @@ static const cli_option run_options[] = {
      .help = "what the decoder behind an encoder begins with; nothing is added",
      .kind = CLI_LIST,
      FIELD(decoder_ids)},
+    {.name = "features",
+     .argument = "FILE",
+     .help =
+         "rows of numbers [T,F] for models of sound: the tensor features of a safetensors file, or .npy",
+     .kind = CLI_INPUT,
+     FIELD(features)},
     {.name = "truncate",
      .argument = "N",
      .help = "cut to N tokens, special ones included",

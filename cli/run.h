@@ -21,7 +21,7 @@ typedef struct run_generation {
 #define RUN_UNSET UINT32_MAX
 
 typedef struct run_values {
-    const char *model, *task, *pair, *file, *ids, *decoder_ids, *isa, *output;
+    const char *model, *task, *pair, *file, *ids, *decoder_ids, *features, *isa, *output;
     run_generation generation;
     cli_words texts;
     uint32_t threads, truncate, tokens_per_batch;
@@ -65,6 +65,15 @@ int run_task_choose(run_session *s);
 
 /* run_session.c: everything between the options and the tasks; an exit code. */
 int run_all(const run_values *values);
+
+/* run_features.c: --features, with --task hidden; an exit code. */
+int run_features(const run_session *s);
+
+/* run_hidden.c: `count` arrays of `size` floats in one block, NULL: no memory; and the file of the
+ * states of all layers. */
+float **run_arrays_new(int64_t count, int64_t size);
+void run_arrays_free(float **arrays);
+int run_hidden_write(const run_session *s, float *const *hidden, int64_t tokens);
 
 /* ---- what tasks share (run_results.c) ---- */
 

@@ -2,6 +2,7 @@
 /* locus run --task hidden: what every layer made of a text, as tensors in a file. */
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "run.h"
 
@@ -10,15 +11,15 @@ static int given(const locus_model_info *info) { return info->layers > 0; }
 /* Everything that is written; parts may be absent. */
 typedef struct states {
     int64_t tokens, decoder_tokens;
-    float **hidden;         /* [layers + 1]                     */
+    float *const *hidden;   /* [layers + 1]                     */
+    float *means;           /* [tokens, labels / 2] of a prior; NULL */
     float **decoder_hidden; /* [decoder layers + 1], or NULL    */
     float *logits;          /* [tokens of the decoder, V]; NULL */
 } states;
 
 /* ---- memory ---- */
 
-/* `count` arrays in one block; NULL: no memory. Freed by free_arrays. */
-static float **new_arrays(int64_t count, int64_t size)
+float **run_arrays_new(int64_t count, int64_t size)
 {
     float **arrays = calloc((size_t)count, sizeof *arrays);
     float *numbers = calloc((size_t)(count * size) + 1, sizeof *numbers);
@@ -31,7 +32,7 @@ static float **new_arrays(int64_t count, int64_t size)
     return arrays;
 }
 
-static void free_arrays(float **arrays)
+void run_arrays_free(float **arrays)
 {
     if (arrays != NULL) free(arrays[0]);
     free(arrays);
@@ -67,6 +68,10 @@ static int write_file(const run_session *s, const states *all)
                      decoder_shape, &error);
     if (status == LOCUS_OK && all->logits != NULL)
         status = locus_file_put(writer, "logits", "F32", 3, logits_shape, all->logits, &error);
+    if (status == LOCUS_OK && all->means != NULL) {
+        const uint64_t means_shape[3] = {1, shape[1], (uint64_t)s->info.labels / 2};
+        status = locus_file_put(writer, "prior_means", "F32", 3, means_shape, all->means, &error);
+    }
     if (status == LOCUS_OK)
         status = locus_file_commit(writer, &error);
     else
@@ -74,7 +79,21 @@ static int write_file(const run_session *s, const states *all)
     return status == LOCUS_OK ? CLI_DONE : cli_report("run", status, s->values->output, &error);
 }
 
+int run_hidden_write(const run_session *s, float *const *hidden, int64_t tokens)
+{
+    const states all = {.tokens = tokens, .hidden = hidden};
+    return write_file(s, &all);
+}
+
 /* ---- the model ---- */
+
+/* The first half of every row of a prior, one behind the other. */
+static void keep_means(const run_session *s, const states *all)
+{
+    const int64_t width = s->info.labels, half = width / 2;
+    for (int64_t i = 0; all->means != NULL && i < all->tokens; i++)
+        memmove(all->means + i * half, all->means + i * width, (size_t)half * sizeof(float));
+}
 
 /* The encoder, then the decoder on --decoder-ids. */
 static int run_both(run_session *s, const run_text *text, const states *all)
@@ -100,8 +119,9 @@ static int compute(run_session *s, const run_text *text, const states *all)
     json j = {.out = stdout};
     const locus_model_results results = {.size = sizeof results,
                                          .hidden = all->hidden,
-                                         .logits = all->logits};
+                                         .logits = all->means != NULL ? all->means : all->logits};
     int exit_code = all->decoder_hidden != NULL ? run_both(s, text, all) : run_forward(s, &results);
+    if (exit_code == CLI_DONE) keep_means(s, all);
     if (exit_code == CLI_DONE) exit_code = write_file(s, all);
     if (exit_code != CLI_DONE || !s->values->json) return exit_code;
     run_json_begin(&j, s, text);
@@ -121,18 +141,23 @@ static int run(run_session *s)
     const int only = s->info.decoder_layers == 0 && s->info.next_tokens > 0;
     states all = {.tokens = text.count,
                   .decoder_tokens = both ? (int64_t)s->decoder_id_count : text.count};
-    all.hidden = new_arrays(s->info.layers + 1, text.count * s->info.width);
+    float **hidden = run_arrays_new(s->info.layers + 1, text.count * s->info.width);
+    const int prior = s->info.head == LOCUS_MODEL_PRIOR;
+    all.hidden = hidden;
+    if (prior) all.means = calloc((size_t)(text.count * s->info.labels) + 1, sizeof(float));
     if (both)
         all.decoder_hidden =
-            new_arrays(s->info.decoder_layers + 1, all.decoder_tokens * s->info.width);
+            run_arrays_new(s->info.decoder_layers + 1, all.decoder_tokens * s->info.width);
     if (both || only)
         all.logits = calloc((size_t)(all.decoder_tokens * s->info.next_tokens) + 1, sizeof(float));
     const int exit_code = all.hidden != NULL && (!both || all.decoder_hidden != NULL) &&
-                                  (!(both || only) || all.logits != NULL)
+                                  (!(both || only) || all.logits != NULL) &&
+                                  (!prior || all.means != NULL)
                               ? compute(s, &text, &all)
                               : run_no_memory();
-    free_arrays(all.hidden);
-    free_arrays(all.decoder_hidden);
+    run_arrays_free(hidden);
+    free(all.means);
+    run_arrays_free(all.decoder_hidden);
     free(all.logits);
     return exit_code;
 }

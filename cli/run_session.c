@@ -148,9 +148,17 @@ int run_all(const run_values *values)
         exit_code =
             read_ids("decoder-ids", values->decoder_ids, &s.decoder_ids, &s.decoder_id_count);
     if (exit_code == CLI_DONE) exit_code = open_model(&s);
-    if (exit_code == CLI_DONE) exit_code = open_tokenizer(&s);
-    if (exit_code == CLI_DONE) exit_code = open_texts(&s);
-    if (exit_code == CLI_DONE) exit_code = walk(&s);
+    if (values->features != NULL) {
+        if (exit_code == CLI_DONE) exit_code = run_features(&s);
+    } else {
+        if (exit_code == CLI_DONE && s.info.features > 0)
+            exit_code =
+                cli_complain("run", CLI_USAGE, "%s takes rows of numbers: give --features FILE",
+                             values->model);
+        if (exit_code == CLI_DONE) exit_code = open_tokenizer(&s);
+        if (exit_code == CLI_DONE) exit_code = open_texts(&s);
+        if (exit_code == CLI_DONE) exit_code = walk(&s);
+    }
     free(s.ids);
     free(s.decoder_ids);
     locus_texts_free(s.texts);

@@ -335,6 +335,15 @@ SOUNDS = {
 }
 
 
+def hidden_file(folder, *arguments):
+    """What `locus run --task hidden` writes."""
+    output = os.path.join(folder, "hidden.safetensors")
+    subprocess.run([LOCUS, "run", folder, "--task", "hidden", *arguments, "-o", output], check=True)
+    found = load_file(output)
+    os.remove(output)
+    return found
+
+
 def compare_sound(name, folder):
     """From features on: their projection and the encoder."""
     model = transformers.AutoModel.from_pretrained(folder).eval()
@@ -347,6 +356,12 @@ def compare_sound(name, folder):
             states = model.encoder(states, output_hidden_states=True).hidden_states
         for got, want in zip(mine.states(features[0].numpy()), states, strict=True):
             worst = max(worst, float(numpy.abs(got - want[0].numpy()).max() / want.abs().max()))
+        path = os.path.join(folder, "features.npy")
+        numpy.save(path, features.numpy())
+        written = hidden_file(folder, "--features", path)
+        if not numpy.array_equal(written["hidden.3"][0], got):
+            print("FAILED", name, "locus run --features gives something else")
+            return
     print("PASSED" if worst <= TOLERANCE else "FAILED", name, "%.1e of the largest element" % worst, flush=True)
 
 
@@ -387,6 +402,10 @@ def compare_vits(name, folder):
         with torch.no_grad():
             want = encoder(ids, mask, mask[:, :, 0], output_hidden_states=True, return_dict=True)
         got = mine.labels(ids[0], 2 * encoder.config.flow_size)
+        written = hidden_file(folder, "--ids", ",".join(map(str, ids[0].tolist())))
+        if not numpy.array_equal(written["prior_means"][0], got[:, : encoder.config.flow_size]):
+            print("FAILED", name, "locus run writes other means")
+            return
         prior = torch.cat([want.prior_means, want.prior_log_variances], dim=2)[0]
         pairs = list(zip(mine.states(ids[0]), (state[0] for state in want.hidden_states))) + [(got, prior)]
         for mine_state, theirs in pairs:
