@@ -107,6 +107,43 @@ def _spelt(options: dict) -> str:
     return op.spelt(parts)
 
 
+# ---- ragged batches ----
+
+
+def _both_offsets(more: dict) -> dict:
+    """`offsets` or `cu_seqlens` as offsets of queries and of keys."""
+    names = [name for name in ("offsets", "cu_seqlens", "q_offsets", "k_offsets") if more.get(name) is not None]
+    rest = {name: value for name, value in more.items() if name not in ("offsets", "cu_seqlens")}
+    if not names or names[0] not in ("offsets", "cu_seqlens"):
+        return rest
+    if len(names) > 1:
+        raise LocusValueError(f"{names[0]}: found beside {names[1]}, expected one of them")
+    check_tensor(names[0], more[names[0]], 1)
+    offsets = more[names[0]]
+    if offsets.dtype is torch.int32:
+        offsets = offsets.long()
+    return dict(rest, q_offsets=offsets, k_offsets=offsets)
+
+
+def _rows(name: str, tensor) -> Tensor:
+    """[S,H,j,D], jagged, as [1,H,T,D]."""
+    if not getattr(tensor, "is_nested", False) or tensor.layout is not torch.jagged or tensor.dim() != 4:
+        raise LocusTypeError(f"tensor {name}: expected a nested tensor [S,H,j,D] of layout torch.jagged, like q")
+    if not isinstance(tensor.size(1), int) or tensor.lengths() is not None:
+        raise LocusTypeError(f"tensor {name}: found its ragged axis elsewhere or gaps between sequences, expected [S,H,j,D] without gaps")
+    return tensor.values()[None]
+
+
+def _attend_nested(q, k, v, call: dict):
+    lse = call.pop("return_lse")
+    if lse:
+        raise LocusValueError("return_lse: found with nested tensors, expected offsets and plain ones")
+    rows = [_rows(name, tensor) for name, tensor in (("q", q), ("k", k), ("v", v))]
+    out = attend(*rows, q_offsets=q.offsets(), k_offsets=k.offsets(), **call)
+    nested = torch.nested.nested_tensor_from_jagged(out[0].transpose(0, 1), q.offsets())
+    return nested.transpose(1, 2)
+
+
 # ---- the call ----
 
 
@@ -143,12 +180,22 @@ def attend(
     slow, n x n memory. Dropout takes its seed from torch's generator unless ``seed`` (an int64 tensor with one
     element) is given.
 
-    ``softcap``, ``sink`` [H], ragged batches (``q_offsets``, ``k_offsets`` [S+1]) and positions of rotations go to the library as
-    they are; what its kernels do not have is refused in a line.
+    ``softcap``, ``sink`` [H] and positions of rotations go to the library as they are.
+
+    Ragged batches: sequences one after another in [1,H,T,D] and ``offsets`` [S+1] (int32 or int64, also called
+    ``cu_seqlens``) where they begin, or ``q_offsets`` and ``k_offsets`` where queries and keys differ; or q, k and v as
+    nested tensors [S,H,j,D] of layout torch.jagged, as PyTorch's own attention takes them. Each sequence has the bits
+    of a call of its own, in both directions.
 
     Returns out [B,H,Tq,Dv]; with ``return_lse`` also the logarithm of each row's sum, [B,H,Tq]. Both have gradients.
     First derivatives backward are fused; forward mode and higher derivatives are right and slow, like float64.
     """
+    if "offsets" in more or "cu_seqlens" in more:
+        more = _both_offsets(more)
+    if getattr(q, "is_nested", False):
+        settings = dict(mask=mask, dropout=dropout, causal=causal, scale=scale, scheme=scheme, key_mask=key_mask)
+        settings.update(window_left=window_left, window_right=window_right, query_offset=query_offset, softcap=softcap)
+        return _attend_nested(q, k, v, dict(settings, seed=seed, return_lse=return_lse, **more))
     if seed is None and (dropout == 0 if type(dropout) in (float, int) else False):
         settings = (scheme, causal, window_left, window_right, query_offset, scale, softcap)
         found = direct.attend(q, k, v, mask, key_mask, settings, more, return_lse)

@@ -27,6 +27,8 @@ def attend(
     sink: Tensor | None = None,
     q_offsets: Tensor | None = None,
     k_offsets: Tensor | None = None,
+    offsets: Tensor | None = None,
+    cu_seqlens: Tensor | None = None,
     # declared by schemes (tools/write-stubs.py)
     rel_k: _Array | None = None,
     rel_v: _Array | None = None,

@@ -4,8 +4,8 @@
     model = AutoModelForCausalLM.from_pretrained(name, attn_implementation="locus")
 
 Two functions are registered with transformers when it is imported: one makes masks, one attends. Masks are made as for
-"sdpa", booleans [B,1,Tq,Tk], true = take part; where they are made of causal, window and padding alone they also carry
-these words (``_locus_words``), so that no layer has to read n x n booleans. RoPE stays the model's own.
+"sdpa", booleans [B,1,Tq,Tk], true = take part; those of causal, window, padding and packed texts alone are kept as
+words (``_locus_words``) and written out only where somebody reads them. RoPE stays the model's own.
 
 Families that choose a class by the name of the implementation (BERT, RoBERTa, ...) get the adapter of ``patch`` as one
 more class; ModernBERT's table of functions gets ``modernbert_forward``.
@@ -22,6 +22,7 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 from torch.nn import functional
+from torch.utils._pytree import tree_map_only
 
 from .adapter import can_run, head_mask_fits
 from .functional import attend
@@ -56,17 +57,11 @@ def _parts(function) -> Optional[list]:
     return None
 
 
-_SHORT = 16  # tokens of a text, on the average
-
-
-def _bounds(texts: Tensor) -> list:
-    """[(row, first token, token behind the last), ...] of the texts that packed rows [B,T] hold."""
-    batch, tokens = texts.shape
+def _offsets(texts: Tensor) -> Tensor:
+    """Where the texts of packed rows [B,T] begin, row after row, and the end of the last: [S+1]."""
     begins = torch.ones_like(texts, dtype=torch.bool)
     begins[:, 1:] = texts[:, 1:] != texts[:, :-1]
-    row, first = (axis.tolist() for axis in begins.nonzero(as_tuple=True))
-    ends = [b if same == r else tokens for r, same, b in zip(row, row[1:] + [-1], first[1:] + [tokens])]
-    return list(zip(row, first, ends))
+    return functional.pad(begins.flatten().nonzero()[:, 0], (0, 1), value=texts.numel())
 
 
 class _Words(NamedTuple):
@@ -77,13 +72,10 @@ class _Words(NamedTuple):
     by_key: Optional[Tensor]  # [B,Tk]
     texts: Optional[Tensor]  # [B,T]
 
-    def keywords(self) -> Optional[dict]:
-        """None: short texts, for which a mask costs less than calls of their own."""
+    def keywords(self) -> dict:
         words = {"causal": True, "query_offset": self.offset}
         if self.texts is not None:
-            words = {"causal": True, "texts": _bounds(self.texts)}
-            if len(words["texts"]) * _SHORT > self.texts.numel():
-                return None
+            words = {"causal": True, "texts": _offsets(self.texts)}
         if self.window is not None:
             words["window_left"] = self.window - 1
         if self.by_key is not None:
@@ -104,6 +96,27 @@ class _Words(NamedTuple):
         if self.texts is not None:
             seen = seen & (self.texts[:, None, :, None] == self.texts[:, None, None, :])
         return seen.expand(batch, -1, -1, -1)
+
+
+class _WordedMask(Tensor):
+    """Booleans [B,1,Tq,Tk] that are written out only where an operation reads them; attend takes the words."""
+
+    @staticmethod
+    def __new__(cls, words: _Words, shape: tuple):
+        return Tensor._make_wrapper_subclass(cls, shape, dtype=torch.bool)
+
+    def __init__(self, words: _Words, shape: tuple):
+        self._words = words
+        self._locus_words = words.keywords()
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        def read(mask):
+            batch, _, queries, keys = mask.shape
+            return mask._words.written_out(batch, queries, keys)
+
+        args, kwargs = tree_map_only(cls, read, (args, kwargs or {}))
+        return func(*args, **kwargs)
 
 
 def _words(function, cache_position: Tensor, kv_length: int, kv_offset: int, padding: Optional[Tensor]):
@@ -147,10 +160,7 @@ def locus_mask(
     queries = cache_position.shape[0]
     if words.hides_only_the_future(queries, kv_length):
         return None
-    mask = words.written_out(batch_size, queries, kv_length)
-    if words.keywords() is not None:
-        mask._locus_words = words.keywords()
-    return mask
+    return _WordedMask(words, (batch_size, 1, queries, kv_length))
 
 
 def _seen(mask: Optional[Tensor], queries: int, keys: int) -> dict:
@@ -206,13 +216,13 @@ def locus_attention_forward(
     return out.contiguous(), None
 
 
-def _by_texts(query, key, value, texts: list, **call) -> Tensor:
-    """Packed rows: a call per text, so that the work is the sum of their squares; [B,T,H,D]."""
-    outs = []
-    for row, first, end in texts:
-        part = [x[row : row + 1, :, first:end] for x in (query, key, value)]
-        outs.append(attend(*part, **call)[0].transpose(0, 1))
-    return torch.cat(outs).unflatten(0, (query.shape[0], query.shape[2]))
+def _by_texts(query, key, value, texts: Tensor, **call) -> Tensor:
+    """Packed rows: one ragged call, so that the work is the sum of the squares of their lengths; [B,T,H,D]."""
+    batch, tokens = query.shape[0], query.shape[2]
+    rows = [x.transpose(1, 2).flatten(0, 1)[None].transpose(1, 2) for x in (query, key, value)]
+    if "key_mask" in call:
+        call["key_mask"] = call["key_mask"].reshape(1, -1)
+    return attend(*rows, q_offsets=texts, k_offsets=texts, **call)[0].transpose(0, 1).unflatten(0, (batch, tokens))
 
 
 def _eagerly(module, query, key, value, mask, dropout, scaling, is_causal, head_mask, more):
