@@ -165,7 +165,7 @@ typedef struct bench_values {
     uint32_t heads, batch, rounds;
     double dropout;
     int causal, padded, peaked, decode, prepared, by_tokens, linear, operators, full, no_baseline,
-        json, markdown;
+        json, markdown, mpi;
 } bench_values;
 
 /* CLI_DONE, or the exit code after a complaint. */

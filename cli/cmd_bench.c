@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* locus bench: every scheme against the limits of this machine. */
+#define _POSIX_C_SOURCE 200809L
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "bench.h"
 #include "commands.h"
@@ -31,8 +33,26 @@ static int print(const bench *b, const bench_values *values)
     return code == CLI_DONE ? verdict(b) : code;
 }
 
+/* Attention over ranks is measured by locus-mpi beside this program, where there is MPI. */
+static int start_mpi(char **argv, int at)
+{
+    char path[4096];
+    static char name[] = "locus-mpi";
+    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof name - 1);
+    path[length > 0 ? length : 0] = '\0';
+    char *folder = strrchr(path, '/');
+    memcpy(folder != NULL ? folder + 1 : path, name, sizeof name);
+    for (int i = at; i > 0; i--) argv[i] = argv[i - 1]; /* all but --mpi, in their order */
+    argv[0] = name;
+    execvp(path, argv);
+    return cli_complain("bench", CLI_RESOURCES,
+                        "--mpi: no program %s (built where MPI is installed)", path);
+}
+
 static int bench_command(int argc, char **argv)
 {
+    for (int i = 0; i < argc; i++)
+        if (strcmp(argv[i], "--mpi") == 0) return start_mpi(argv, i);
     bench_values values = {.schemes = NULL};
     bench b;
     locus_error error = {""};
@@ -60,6 +80,7 @@ static const cli_example bench_examples[] = {
     {"locus bench --scheme none,rope --dtype f16,bf16", "half precision, as multiples of F32"},
     {"locus bench --linear", "the linear maps of a layer and their gradients, against sgemm"},
     {"locus bench --operators", "norms, activations, softmax and the like, against plain loops"},
+    {"mpirun -n 2 locus bench --mpi", "attention over two ranks, against one"},
     {"locus bench --full --markdown --svg bench.svg", "everything, for a document; takes long"},
     {NULL, NULL},
 };
@@ -146,6 +167,10 @@ static const cli_option bench_options[] = {
      .help = "norms, activations, softmax and the like instead, against plain loops",
      .kind = CLI_FLAG,
      FIELD(operators)},
+    {.name = "mpi",
+     .help = "attention over the ranks of mpirun instead: mpirun -n 2 locus bench --mpi --help",
+     .kind = CLI_FLAG,
+     FIELD(mpi)},
     {.name = "full",
      .help = "n 64 to 8192, d 64 and 128, every instruction set, 1 and 2 threads, linear maps",
      .kind = CLI_FLAG,

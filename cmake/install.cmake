@@ -41,6 +41,10 @@ install(FILES ${PROJECT_BINARY_DIR}/locus.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}
 
 # Attention over ranks: find_package(locus COMPONENTS mpi), pkg-config locus-mpi.
 if(TARGET locus-mpi)
+  if(TARGET locus-mpi-cli)
+    add_dependencies(locus-product locus-mpi-cli)
+    install(TARGETS locus-mpi-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+  endif()
   install(FILES include/locus/mpi.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/locus)
   install(TARGETS locus-mpi locus-mpi-static EXPORT locus-mpi-targets
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}

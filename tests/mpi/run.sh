@@ -48,7 +48,26 @@ check "another run has the same bits" sh -c "grep '^digest ' '$SCRATCH/again' | 
 begin mpi/a-rank-is-killed
 began=$(date +%s)
 refuse "the job fails" ranks 3 killed
+cp "$SCRATCH/.output" "$SCRATCH/killed"
 check "and ends soon" test $(($(date +%s) - began)) -lt 120
-refuse "nobody goes on" grep -q '^killed: ' "$SCRATCH/.output"
+check "a rank was killed" grep -q 'signal 9' "$SCRATCH/killed"
+refuse "nobody goes on" grep -q '^killed: ' "$SCRATCH/killed"
+
+begin mpi/bench
+bench() { # ARGUMENT...
+    # shellcheck disable=SC2086
+    timeout 300 mpirun $as_root --oversubscribe --mca btl self,vader -n 2 "$LOCUS" bench --mpi "$@"
+}
+check "runs" bench -n 600 --block-rows 100 --rounds 1 --backward --json
+cp "$SCRATCH/.output" "$SCRATCH/bench.json"
+check "its JSON has both ranks" python3 -c 'import json, sys
+found = json.load(open(sys.argv[1]))
+assert found["ranks"] == len(found["rank"]) == 2 and found["alone_seconds"] > 0
+assert all(r["bytes_sent"] > 0 and 0 <= r["hidden"] <= 1 for r in found["rank"])' "$SCRATCH/bench.json"
+check "helps" sh -c "'$LOCUS' bench --mpi --help | grep -q 'mpirun -n 2 locus bench --mpi'"
+cp "$LOCUS" "$SCRATCH/locus"
+refuse "says that there is no program" "$SCRATCH/locus" bench --mpi
+cp "$SCRATCH/.output" "$SCRATCH/none"
+check "in one line" grep -q '^locus bench: --mpi: no program .*/locus-mpi' "$SCRATCH/none"
 
 finish mpi
