@@ -2,7 +2,7 @@
 """Attention on given q, k, v."""
 
 from . import _native
-from ._call import empty, gradients_for, shape_of, split
+from ._call import empty, gradients_for, half_of, shape_of, split
 
 
 def _prepare(q, k, v, mask, dropout, causal, scale, scheme, more):
@@ -13,7 +13,7 @@ def _prepare(q, k, v, mask, dropout, causal, scale, scheme, more):
 def _results(q, v, out, lse):
     shape = shape_of(q)
     rows, width = shape[:3], shape_of(v)[-1:]
-    return empty(rows + width) if out is None else out, empty(rows) if lse is None else lse
+    return empty(rows + width, half_of(q)) if out is None else out, empty(rows) if lse is None else lse
 
 
 def attend(q, k, v, mask=None, dropout=0.0, causal=False, scale=None, *, scheme="none", return_lse=False,
@@ -26,7 +26,8 @@ def attend(q, k, v, mask=None, dropout=0.0, causal=False, scale=None, *, scheme=
     >>> out, lse = locus.attend(q, k, v, scheme="alibi", return_lse=True)
 
     Arrays are anything with the buffer protocol or __dlpack__ on the CPU (NumPy, PyTorch, JAX ...),
-    float32, of any strides but negative ones or a last axis that is not dense. They are not copied.
+    float32, float16 or bfloat16, of any strides but negative ones or a last axis that is not dense. They are
+    not copied; sums are float32, and an `out` of half precision, which q of NumPy gives, is rounded once.
 
     q [B,H,Tq,D], k [B,Hk,Tk,D], v [B,Hk,Tk,Dv]; head h reads KV head h // (H // Hk).
     The order of arguments and the meaning of masks are those of PyTorch's scaled_dot_product_attention:

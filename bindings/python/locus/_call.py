@@ -38,9 +38,15 @@ def shape_of(array):
     return tuple(shape) if shape is not None else ()
 
 
-def empty(shape):
-    """A float32 array for a result. Extents that do not make sense are refused by the library."""
-    return np.empty(shape if all(extent >= 0 for extent in shape) else (0,), np.float32)
+def half_of(array):
+    """The type of a NumPy array of half precision (bfloat16 is that of ml_dtypes), else float32."""
+    dtype = getattr(array, "dtype", None)
+    return dtype if isinstance(dtype, np.dtype) and dtype.name in ("float16", "bfloat16") else np.float32
+
+
+def empty(shape, dtype=np.float32):
+    """An array for a result. Extents that do not make sense are refused by the library."""
+    return np.empty(shape if all(extent >= 0 for extent in shape) else (0,), dtype)
 
 
 def gradients_for(tensors, wrt):
@@ -50,4 +56,4 @@ def gradients_for(tensors, wrt):
     missing = [name for name in wrt if tensors.get(name) is None]
     if missing:
         raise ValueError(f"wrt: found {missing[0]!r}, expected a tensor of the call")
-    return {name: empty(shape_of(tensors[name])) for name in wrt}
+    return {name: empty(shape_of(tensors[name]), half_of(tensors[name])) for name in wrt}

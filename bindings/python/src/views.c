@@ -129,17 +129,44 @@ static int buffer_dtype(const Py_buffer *buffer, locus_dtype *dtype, const nativ
     return native_refuse_type(role, "elements of another size");
 }
 
+/* NumPy exports no buffer of types that it does not know itself: bfloat16 is that of ml_dtypes, whose
+ * bits a view of integers has. 1: so it was; the exception of the first try is then gone. */
+static int get_bfloat16(PyObject *object, Py_buffer *buffer)
+{
+    PyObject *raised[3];
+    PyErr_Fetch(&raised[0], &raised[1], &raised[2]);
+    PyObject *dtype = PyObject_GetAttrString(object, "dtype");
+    PyObject *name = dtype != NULL ? PyObject_GetAttrString(dtype, "name") : NULL;
+    PyObject *bits = NULL;
+    if (name != NULL && PyUnicode_Check(name) &&
+        PyUnicode_CompareWithASCIIString(name, "bfloat16") == 0)
+        bits = PyObject_CallMethod(object, "view", "s", "u2");
+    const int found =
+        bits != NULL && PyObject_GetBuffer(bits, buffer, PyBUF_STRIDES | PyBUF_FORMAT) == 0;
+    Py_XDECREF(bits);
+    Py_XDECREF(name);
+    Py_XDECREF(dtype);
+    PyErr_Restore(raised[0], raised[1], raised[2]);
+    if (found) PyErr_Clear();
+    return found;
+}
+
 static void release_buffer(native_hold *hold) { PyBuffer_Release(&hold->buffer); }
 
 static int view_buffer(locus_tensor *view, native_hold *hold, PyObject *object,
                        const native_role *role)
 {
     Py_buffer *buffer = &hold->buffer;
-    if (PyObject_GetBuffer(object, buffer, PyBUF_STRIDES | PyBUF_FORMAT) != 0) return -1;
+    int is_bfloat16 = 0;
+    if (PyObject_GetBuffer(object, buffer, PyBUF_STRIDES | PyBUF_FORMAT) != 0) {
+        is_bfloat16 = get_bfloat16(object, buffer);
+        if (!is_bfloat16) return -1;
+    }
     int64_t shape[LOCUS_MAX_RANK] = {0};
     native_layout layout = {.data = buffer->buf, .axes = buffer->ndim, .shape = shape};
     int status = native_check_axes(buffer->ndim, role);
-    if (status == 0) status = buffer_dtype(buffer, &layout.dtype, role);
+    layout.dtype = LOCUS_BF16;
+    if (status == 0 && !is_bfloat16) status = buffer_dtype(buffer, &layout.dtype, role);
     if (status == 0 && role->writable && buffer->readonly) {
         native_refuse(LOCUS_ERR_TENSOR, "tensor %s%s: found read-only memory, expected an output",
                       role->prefix, role->name);

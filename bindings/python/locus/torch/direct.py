@@ -23,6 +23,8 @@ _INDEX = {name: _native.tensor_index(name) for name in op.INPUTS + op.OTHERS}
 _SETTINGS = ("scheme", "causal", "window_left", "window_right", "query_offset", "scale", "softcap")
 _prepared: dict = {}
 _MOST = 512
+_HALVES = (torch.bfloat16, torch.float16)
+_TYPES = (torch.float32, *_HALVES)  # read in place
 
 # Tensors that need a gradient pass through DLPack's table of functions, not through __dlpack__.
 _EXCHANGES = hasattr(Tensor, "__dlpack_c_exchange_api__")
@@ -76,7 +78,10 @@ class _Attend(torch.autograd.function._SingleLevelFunction):
 
 
 def _backward_the_long_way(key, indices, tensors, needs, dout, dlse, out, lse):
-    """A graph of the gradients is wanted, or lse has one: the operator knows how."""
+    """A graph of the gradients is wanted, or lse has one: the operator knows how, in float32."""
+    kinds = [t.dtype for t in tensors]
+    tensors = [t.float() if t.dtype in _HALVES else t for t in tensors]
+    dout, out = (t if t is None else t.float() for t in (dout, out))
     names = op.INPUTS + op.OTHERS
     place = {_INDEX[name]: i for i, name in enumerate(names)}
     args: list = [None] * (len(names) + 1)
@@ -89,14 +94,15 @@ def _backward_the_long_way(key, indices, tensors, needs, dout, dlse, out, lse):
     settings = (scheme, op.spelt(options), causal, left, right, offset, scale, 0.0, softcap)
     found = iter(op.backward(dout, dlse, out, lse, *args, *settings, asked))
     by_place = {i: next(found) for i, need in enumerate(asked) if need}
-    return [by_place.get(place[index]) for index in indices]
+    grads = [by_place.get(place[index]) for index in indices]
+    return [grad if grad is None else grad.to(kind) for grad, kind in zip(grads, kinds)]
 
 
 def _run(key, indices, tensors, want_lse: bool):
     q, v = tensors[0], tensors[2]
     width = v.shape[-1]
-    out = torch.empty_like(q) if q.shape[-1] == width else op.dense(q, (*q.shape[:-1], width))
-    lse = torch.empty(q.shape[:-1]) if want_lse else None
+    out = torch.empty_like(q) if q.shape[-1] == width else op.dense(q, (*q.shape[:-1], width), q.dtype)
+    lse = torch.empty(q.shape[:-1], dtype=torch.float32) if want_lse else None
     if len(tensors) == 3:
         pairs = (0, q, 1, tensors[1], 2, v)
     else:
@@ -112,7 +118,7 @@ def _others(mask, key_mask, more: dict, indices: list, tensors: list):
         if name in _INDEX:
             if value is None:
                 continue
-            wrong = value.dtype is not torch.float32 and name not in op.PLANNED if type(value) in _PLAIN_TYPES else True
+            wrong = value.dtype not in _TYPES and name not in op.PLANNED if type(value) in _PLAIN_TYPES else True
             if wrong or value.is_neg():
                 return None
             indices.append(_INDEX[name])
@@ -136,7 +142,7 @@ def attend(q, k, v, mask, key_mask, settings: tuple, more: dict, return_lse: boo
         type(q) is Tensor
         and type(k) is Tensor
         and type(v) is Tensor
-        and q.dtype is torch.float32
+        and q.dtype in _TYPES
         and _EXCHANGES
         and op.plain()
         and forward_ad._current_level < 0

@@ -175,8 +175,8 @@ def attend(
     ``bias_dense`` ...) and its options (``span``, ``buckets`` ...) are given by name, as docs/schemes.md has them.
     ``key_mask`` [B,Tk] and ``mask`` [B or 1, H or 1, Tq, Tk] are boolean, true = take part.
 
-    float32 inside. bfloat16 and float16 are converted on the way in and the result on the way out: one more copy of
-    each such tensor, in both directions. float64, if it is the type of all, is computed in torch operations: exact,
+    float32 inside. bfloat16 and float16 are read and written in place, out has the type of q and is rounded once;
+    with dropout, under torch.compile and torch.func they are copied, in both directions. float64, if it is the type of all, is computed in torch operations: exact,
     slow, n x n memory. Dropout takes its seed from torch's generator unless ``seed`` (an int64 tensor with one
     element) is given.
 

@@ -104,16 +104,16 @@ def _named(tensors) -> dict:
     return named
 
 
-def dense(like: Tensor, shape) -> Tensor:
+def dense(like: Tensor, shape, dtype: torch.dtype = torch.float32) -> Tensor:
     """New memory of `shape` whose axes lie in the order of those of `like`, the last one innermost."""
     if like.is_contiguous():
-        return torch.empty(shape, dtype=torch.float32, device=like.device)
+        return torch.empty(shape, dtype=dtype, device=like.device)
     stride = like.stride()
     order = sorted(range(len(shape) - 1), key=lambda axis: -stride[axis])
     dense, step = [1] * len(shape), shape[-1]
     for axis in reversed(order):
         dense[axis], step = step, step * shape[axis]
-    return torch.empty_strided(shape, dense, dtype=torch.float32, device=like.device)
+    return torch.empty_strided(shape, dense, dtype=dtype, device=like.device)
 
 
 def _results(q: Tensor, v: Tensor):
