@@ -8,13 +8,14 @@
 #include "commands.h"
 #include "lab.h"
 
-static const char *const actions[] = {"run", "train", "report", "batches"};
+static const char *const actions[] = {"run", "train", "show", "report", "batches"};
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
 static int run_action(const lab_values *values)
 {
     int (*const run[ACTIONS])(const lab_values *) = {lab_run_action, lab_train_action,
-                                                     lab_report_action, lab_batches_action};
+                                                     lab_show_action, lab_report_action,
+                                                     lab_batches_action};
     for (size_t i = 0; i < ACTIONS; i++)
         if (strcmp(values->action, actions[i]) == 0) return run[i](values);
     const char *near = locus_nearest(values->action, actions, ACTIONS);
@@ -33,7 +34,12 @@ static int lab_run(int argc, char **argv)
 }
 
 static const cli_example lab_examples[] = {
-    {"locus lab train --task copy --scheme alibi -o runs/alibi", "one run, about a minute"},
+    {"locus lab run --profile quick -o comparison", "14 schemes on three tasks, two minutes"},
+    {"locus lab show comparison", "what is there, how far, what it said"},
+    {"locus lab report comparison", "its page, tables and figures again, without training"},
+    {"locus lab run --profile standard --tasks copy,T8 --schemes rope,alibi -o some",
+     "two schemes, two tasks"},
+    {"locus lab train --task copy --scheme alibi -o runs/alibi", "one run, about half a minute"},
     {"locus lab train --task copy --scheme alibi -o runs/alibi --resume", "go on after a stop"},
     {"locus lab batches --task copy --from 1 --count 50 -o batches.safetensors",
      "what the steps 1 to 50 read"},
@@ -208,17 +214,18 @@ const cli_command cmd_lab = {
     .summary = "train small models with each scheme and compare them",
     .description =
         "Trains small transformers from scratch on tasks that show what a position scheme can do. "
-        "\"train\" makes one run: DIR holds run.json, log.jsonl, checkpoint.safetensors and, at "
-        "the end, metrics.csv. Initial values and batches depend on the seed alone, so schemes "
-        "start from the same weights and read the same rows; a run that was stopped, killed or "
-        "moved to more threads ends in the same bits. \"batches\" writes the batches of training. "
-        "\"report\" reads a comparison, DIR/runs/TASK/SCHEME/seedN, and writes report.html, "
-        "results.csv, scoreboard.json and figures into it.",
-    .usage = "ACTION [options] -o DIR",
+        "\"run\" makes a comparison, DIR/runs/TASK/SCHEME/seedN, several runs side by side; Ctrl-C "
+        "saves, the same command goes on. \"train\" makes one run: DIR holds run.json, log.jsonl, "
+        "checkpoint.safetensors and, at the end, metrics.csv. Initial values and batches depend "
+        "on the seed alone, so schemes start from the same weights and read the same rows; a run "
+        "that was stopped, killed or moved to more threads ends in the same bits. \"show\" prints "
+        "one screen about a comparison, \"report\" writes report.html, results.csv, scoreboard.json "
+        "and figures into it again, \"batches\" writes the batches of training.",
+    .usage = "run|train|show|report|batches [options] [-o DIR] [DIR]",
     .examples = lab_examples,
     .options = lab_options,
     .operand = {.name = "ACTION",
-                .help = "run, train, report or batches",
+                .help = "run, train, show, report or batches",
                 .kind = CLI_TEXT,
                 .required = 1,
                 .offset = offsetof(lab_values, action)},

@@ -30,12 +30,16 @@ void lab_watch_signals(void);
 double lab_now(void); /* seconds */
 
 lab_settings lab_settings_of(const lab_values *values);
+int lab_failed(locus_status status, const locus_error *error);
 int lab_missing(const char *what);
 void lab_show_note(void *context, const char *line);
+
+int lab_write_report(const char *folder);
 
 int lab_run_action(const lab_values *values);
 int lab_train_action(const lab_values *values);
 int lab_report_action(const lab_values *values);
+int lab_show_action(const lab_values *values);
 int lab_batches_action(const lab_values *values);
 
 #endif

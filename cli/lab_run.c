@@ -65,8 +65,9 @@ int lab_run_action(const lab_values *values)
     const locus_status status =
         lab_compare(&comparison, values->output, &onlooker, &outcome, &error);
     if (v.terminal) fprintf(stderr, "\n");
-    if (status != LOCUS_OK) return cli_report("lab", status, NULL, &error);
-    if (outcome != LAB_INTERRUPTED) return CLI_DONE;
+    if (status != LOCUS_OK) return lab_failed(status, &error);
+    if (outcome == LAB_FINISHED) return lab_write_report(values->output);
+    if (outcome == LAB_STOPPED) return CLI_DONE;
     fprintf(stderr, "locus lab: saved; the same command goes on\n");
     return LAB_EXIT_INTERRUPTED;
 }

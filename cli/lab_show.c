@@ -16,16 +16,33 @@ static int one_folder(const lab_values *values, const char **folder)
     return CLI_DONE;
 }
 
-int lab_report_action(const lab_values *values)
+int lab_write_report(const char *folder)
 {
     const lab_report_options options = {.style = page_style};
     locus_error error = {""};
-    const char *folder = NULL;
-    const int exit_code = one_folder(values, &folder);
-    if (exit_code != CLI_DONE) return exit_code;
     const locus_status status = lab_report(folder, &options, &error);
-    if (status != LOCUS_OK) return cli_report("lab", status, NULL, &error);
+    if (status != LOCUS_OK) return lab_failed(status, &error);
     printf("report: %s/report.html\nnumbers: %s/results.csv, %s/scoreboard.json, %s/figures\n",
            folder, folder, folder, folder);
     return CLI_DONE;
+}
+
+int lab_report_action(const lab_values *values)
+{
+    const char *folder = NULL;
+    const int exit_code = one_folder(values, &folder);
+    return exit_code == CLI_DONE ? lab_write_report(folder) : exit_code;
+}
+
+int lab_show_action(const lab_values *values)
+{
+    locus_error error = {""};
+    locus_text text = {.data = NULL};
+    const char *folder = NULL;
+    const int exit_code = one_folder(values, &folder);
+    if (exit_code != CLI_DONE) return exit_code;
+    const locus_status status = lab_show(folder, &text, &error);
+    if (status == LOCUS_OK) fputs(text.data, stdout);
+    locus_text_free(&text);
+    return status == LOCUS_OK ? CLI_DONE : lab_failed(status, &error);
 }

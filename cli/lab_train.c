@@ -52,6 +52,14 @@ lab_settings lab_settings_of(const lab_values *values)
     return settings;
 }
 
+/* Settings that make no sense are the command line's fault, whoever notices. */
+int lab_failed(locus_status status, const locus_error *error)
+{
+    if (status == LOCUS_ERR_OPTION || status == LOCUS_ERR_SCHEME)
+        return cli_complain("lab", CLI_USAGE, "%s", error->text);
+    return cli_report("lab", status, NULL, error);
+}
+
 int lab_missing(const char *what)
 {
     return cli_complain("lab", CLI_USAGE, "%s is missing; see \"locus lab --help\"", what);
@@ -107,7 +115,7 @@ int lab_train_action(const lab_values *values)
     lab_watch_signals();
     const locus_status status =
         lab_train(&settings, values->output, values->resume, &watch, &outcome, &error);
-    if (status != LOCUS_OK) return cli_report("lab", status, NULL, &error);
+    if (status != LOCUS_OK) return lab_failed(status, &error);
     if (outcome != LAB_INTERRUPTED) return CLI_DONE;
     fprintf(stderr, "%slocus lab: saved; the same command with --resume goes on\n",
             v.terminal ? "\n" : "");
@@ -125,5 +133,5 @@ int lab_batches_action(const lab_values *values)
     if (settings.scheme == NULL) settings.scheme = settings.memory > 0 ? "transformer_xl" : "none";
     const locus_status status =
         lab_batches(&settings, values->from, values->count, values->output, &error);
-    return status == LOCUS_OK ? CLI_DONE : cli_report("lab", status, NULL, &error);
+    return status == LOCUS_OK ? CLI_DONE : lab_failed(status, &error);
 }

@@ -80,6 +80,14 @@ static void put_command(plot_text *out, const lab_comparison *c)
     plot_puts(out, " -o DIR\",\n");
 }
 
+static int64_t most_seeds(const lab_job *jobs, size_t count)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < count; i++)
+        if (jobs[i].settings.seed > most) most = jobs[i].settings.seed;
+    return (int64_t)most;
+}
+
 static locus_status claim_folder(const lab_comparison *c, const lab_job *jobs, size_t count,
                                  const char *folder, locus_error *error)
 {
@@ -90,6 +98,7 @@ static locus_status claim_folder(const lab_comparison *c, const lab_job *jobs, s
     put_list(&out, "profile", c->profile);
     put_words(&out, "tasks", jobs, count, 0);
     put_words(&out, "schemes", jobs, count, 1);
+    lab_print(&out, "  \"seeds\": %" PRId64 ",\n", most_seeds(jobs, count));
     put_command(&out, c);
     locus_status status = out.failed
                               ? locus_fail(error, LOCUS_ERR_MEMORY, "no memory for lab.json")

@@ -4,7 +4,7 @@
 
 /* The lab as the command line sees it: one training run, its batches, a comparison of runs. */
 
-#include <locus/status.h>
+#include <locus/plot.h>
 
 #include <signal.h>
 
@@ -89,5 +89,8 @@ typedef struct lab_onlooker {
 /* Train everything that is not finished in `folder`, in processes side by side. */
 locus_status lab_compare(const lab_comparison *comparison, const char *folder,
                          const lab_onlooker *onlooker, lab_outcome *outcome, locus_error *error);
+
+/* What is in `folder`, how far it is, what it said: one screen of text, freed by the caller. */
+locus_status lab_show(const char *folder, locus_text *text, locus_error *error);
 
 #endif

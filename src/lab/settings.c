@@ -291,6 +291,17 @@ locus_status lab_plan_write(const lab_plan *plan, const char *folder, locus_erro
     return lab_print_save(&out, folder, "run.json", error);
 }
 
+/* A line of such a file for a message: without indent, quotes and comma. */
+static void show_line(char *out, size_t capacity, const char *line, size_t bytes)
+{
+    char plain[160];
+    size_t used = 0;
+    for (size_t i = 0; i < bytes && used + 1 < sizeof plain; i++)
+        if (line[i] != '"' && (used > 0 || line[i] != ' ')) plain[used++] = line[i];
+    if (used > 0 && plain[used - 1] == ',') used--;
+    locus_escape(out, capacity, plain, used);
+}
+
 /* The first line in which they differ. */
 static locus_status compare_lines(const char *path, const char *found, const char *wanted,
                                   locus_error *error)
@@ -299,9 +310,8 @@ static locus_status compare_lines(const char *path, const char *found, const cha
         const size_t a = strcspn(found, "\n"), b = strcspn(wanted, "\n");
         if (a != b || memcmp(found, wanted, a) != 0) {
             char have[160], want[160];
-            const size_t skip = b > 2 ? 2 : 0; /* the indent */
-            locus_escape(have, sizeof have, found + (a > 2 ? 2 : 0), a > 2 ? a - 3 : a);
-            locus_escape(want, sizeof want, wanted + skip, b - skip - (b > 2));
+            show_line(have, sizeof have, found, a);
+            show_line(want, sizeof want, wanted, b);
             return locus_fail(error, LOCUS_ERR_OPTION,
                               "%s: found %s, expected %s: other settings than now", path, have,
                               want);

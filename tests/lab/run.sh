@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Training runs: against PyTorch in float64 (twin.py).
+# Training runs: stopped, killed, damaged and shared (runs.py); against PyTorch in float64 (twin.py).
 . "$(dirname "$0")/../support/check.sh"
 
 python=$BUILD/venv/bin/python
@@ -15,4 +15,12 @@ else
     begin lab/twin
     check "every case agrees" grep -q '^twin: [1-9][0-9]* passed, 0 failed' "$SCRATCH/twin.txt"
 fi
+
+mkdir "$SCRATCH/runs"
+PYTHONDONTWRITEBYTECODE=1 python3 tests/lab/runs.py "$LOCUS" "$SCRATCH/runs" ${LOCUS_TEST_FULL:+full} \
+    >"$SCRATCH/runs.txt" 2>"$SCRATCH/runs.err" || { cat "$SCRATCH/runs.err"; echo "FAILED runs.py" >>"$SCRATCH/runs.txt"; }
+while read -r result name detail; do
+    begin "lab/runs/$name"
+    check "$detail" test "$result" = PASSED
+done <"$SCRATCH/runs.txt"
 finish lab
