@@ -43,7 +43,6 @@ static const cli_example lab_examples[] = {
     {"locus lab train --task copy --scheme alibi -o runs/alibi --resume", "go on after a stop"},
     {"locus lab batches --task copy --from 1 --count 50 -o batches.safetensors",
      "what the steps 1 to 50 read"},
-    {"locus lab report comparison", "its page, tables and figures again, without training"},
     {NULL, NULL},
 };
 

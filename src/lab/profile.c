@@ -24,27 +24,31 @@ typedef struct row {
     int clip;            /* above 0: --clip of one less                          */
     const char *terms, *positions;
     int memory;
+    double rate; /* 0: the usual one */
 } row;
 
 /* clang-format off */
+/* At 2e-3 ALiBi with seed 2 had not found out how to copy after 4000 steps; at 1e-3 it had by 1500. */
+#define COPY_RATE 1e-3
 #define SENTINELS "sinusoidal,t5,alibi,kerple,rope"
 static const row rows[] = {
     /* profile    task      layers width heads batch length steps seeds */
-    {"quick",    "copy",        2,   64, 4, 64,  10, 1000, 1, .schemes = NULL},
+    {"quick",    "copy",        2,   64, 4, 64,  10, 1500, 1, .schemes = NULL, .rate = COPY_RATE},
     {"quick",    "text",        2,   64, 4, 16,  64,  400, 1, .schemes = NULL},
     {"quick",    "masked",      2,   64, 4, 16,  64,  400, 1, .schemes = NULL},
 
-    {"standard", "copy",        2,   64, 4, 64,  16, 3000, 3, .schemes = NULL},
-    {"standard", "copy",        2,   64, 4, 64,  16, 3000, 3, .schemes = "sinusoidal", .positions = "subset:256"},
-    {"standard", "masked",      3,  128, 4, 16, 128,  600, 3, .schemes = NULL},
-    {"standard", "masked",      3,  128, 4, 16, 128,  600, 1, .schemes = "shaw", .clip = 1},
-    {"standard", "masked",      3,  128, 4, 16, 128,  600, 1, .schemes = "shaw", .clip = 2},
-    {"standard", "masked",      3,  128, 4, 16, 128,  600, 1, .schemes = "shaw", .clip = 3},
-    {"standard", "masked",      3,  128, 4, 16, 128,  600, 1, .schemes = "shaw", .clip = 5},
-    {"standard", "masked",      3,  128, 4, 16, 128,  600, 1, .schemes = "shaw", .clip = 65},
-    {"standard", "masked",      3,  128, 4, 16, 128,  600, 1, .schemes = "deberta", .terms = "c2p"},
-    {"standard", "masked",      3,  128, 4, 16, 128,  600, 1, .schemes = "deberta", .terms = "p2c"},
-    {"standard", "masked",      3,  128, 4, 16, 128,  600, 1, .schemes = "deberta", .terms = "none"},
+    {"standard", "copy",        2,   64, 4, 64,  16, 4000, 3, .schemes = NULL, .rate = COPY_RATE},
+    {"standard", "copy",        2,   64, 4, 64,  16, 4000, 3, .schemes = "sinusoidal", .rate = COPY_RATE,
+                                                              .positions = "subset:256"},
+    {"standard", "masked",      3,  128, 4, 16, 128, 1000, 3, .schemes = NULL},
+    {"standard", "masked",      3,  128, 4, 16, 128, 1000, 1, .schemes = "shaw", .clip = 1},
+    {"standard", "masked",      3,  128, 4, 16, 128, 1000, 1, .schemes = "shaw", .clip = 2},
+    {"standard", "masked",      3,  128, 4, 16, 128, 1000, 1, .schemes = "shaw", .clip = 3},
+    {"standard", "masked",      3,  128, 4, 16, 128, 1000, 1, .schemes = "shaw", .clip = 5},
+    {"standard", "masked",      3,  128, 4, 16, 128, 1000, 1, .schemes = "shaw", .clip = 65},
+    {"standard", "masked",      3,  128, 4, 16, 128, 1000, 1, .schemes = "deberta", .terms = "c2p"},
+    {"standard", "masked",      3,  128, 4, 16, 128, 1000, 1, .schemes = "deberta", .terms = "p2c"},
+    {"standard", "masked",      3,  128, 4, 16, 128, 1000, 1, .schemes = "deberta", .terms = "none"},
     {"standard", "text",        4,  128, 4, 16, 128,  800, 1, .schemes = NULL},
     {"standard", "text",        4,  128, 4, 16, 128,  800, 3, .schemes = SENTINELS, .first_seed = 2},
     {"standard", "text",        4,  128, 4, 16, 128,  800, 1, .schemes = "transformer_xl", .memory = 128},
@@ -201,6 +205,7 @@ static lab_job make_job(const row *r, const lab_comparison *c, const char *schem
     set(&s->batch, c->settings.batch, r->batch);
     set(&s->length, c->settings.length, r->length);
     if (s->steps < 0) s->steps = r->steps;
+    if (s->rate == 0.0) s->rate = r->rate;
     if (!lab_task_find(r->task)->reads_text) s->text = NULL;
     snprintf(job.variant, sizeof job.variant, "%s", s->scheme);
     set_variant(&job, r, &c->settings);
