@@ -28,6 +28,9 @@ export HF_HUB_OFFLINE TRANSFORMERS_VERBOSITY PYTHONDONTWRITEBYTECODE
 "$python" tests/model/compare.py --trained "$(dirname "$python")/../../models" ${LOCUS_TEST_FULL:+--full} \
     >"$SCRATCH/trained.txt" 2>"$SCRATCH/trained.err" ||
     { tail -n 20 "$SCRATCH/trained.err"; echo "FAILED compare.py --trained" >>"$SCRATCH/trained.txt"; }
+"$python" tests/model/generate.py --trained "$(dirname "$python")/../../models" \
+    >>"$SCRATCH/decoders.txt" 2>"$SCRATCH/decoders.err" ||
+    { tail -n 20 "$SCRATCH/decoders.err"; echo "FAILED generate.py --trained" >>"$SCRATCH/decoders.txt"; }
 
 # RESULT NAME DETAIL...
 cat "$SCRATCH/random.txt" "$SCRATCH/decoders.txt" "$SCRATCH/trained.txt" >"$SCRATCH/results"

@@ -297,6 +297,29 @@ static void expect_refusal(const char *path, const char *part)
     locus_model_free(model);
 }
 
+/* A decoder tensor that is missing or has another shape is named. */
+static void test_decoder_tensors(void)
+{
+    static const struct {
+        const char *model, *tensor;
+    } cases[] = {{"t5-decoder", "decoder.block.1.layer.1.EncDecAttention.k.weight"},
+                 {"t5-decoder", "decoder.final_layer_norm.weight"},
+                 {"umt5-decoder", "lm_head.weight"},
+                 {"marian", "decoder.layers.0.encoder_attn.out_proj.bias"},
+                 {"marian", "decoder.layers.1.fc2.weight"}};
+    const char *path = test_folder("decoder-tensors");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if (!check_begin("model/decoder-tensors/%s", cases[i].tensor)) continue;
+        size_t m = 0;
+        while (strcmp(test_models[m].name, cases[i].model) != 0) m++;
+        write_model(path, &test_models[m], &(folder_change){.without = cases[i].tensor});
+        expect_refusal(path, cases[i].tensor);
+        write_model(path, &test_models[m], &(folder_change){.wrong = cases[i].tensor});
+        expect_refusal(path, "expected [");
+    }
+    remove_model(path);
+}
+
 static void test_refusals(void)
 {
     static const struct {
@@ -314,6 +337,29 @@ static void test_refusals(void)
          "rope_scaling.factor: found 0"},
         {"bias", "{\"model_type\": \"llama\", \"attention_bias\": true}", "attention_bias"},
         {"theta", "{\"model_type\": \"llama\", \"rope_theta\": -1}", "rope_theta: found -1"},
+        {"inner", "{\"model_type\": \"gpt2\", \"n_inner\": 0}", "n_inner: found 0"},
+        {"by-layer", "{\"model_type\": \"gpt2\", \"scale_attn_by_inverse_layer_idx\": true}",
+         "scale_attn_by_inverse_layer_idx: found true"},
+        {"gpt2-heads", "{\"model_type\": \"gpt2\", \"n_head\": 7}", "n_head: found 7"},
+        {"opt-norms", "{\"model_type\": \"opt\", \"layer_norm_elementwise_affine\": false}",
+         "layer_norm_elementwise_affine: found false"},
+        {"opt-act", "{\"model_type\": \"opt\", \"activation_function\": \"mish\"}",
+         "activation_function: found mish"},
+        {"bloom-residual",
+         "{\"model_type\": \"bloom\", \"apply_residual_connection_post_layernorm\": true}",
+         "apply_residual_connection_post_layernorm: found true"},
+        {"mpt-clip", "{\"model_type\": \"mpt\", \"attn_config\": {\"clip_qkv\": 6}}",
+         "attn_config.clip_qkv: found 6"},
+        {"mpt-plain", "{\"model_type\": \"mpt\", \"attn_config\": {\"alibi\": false}}",
+         "attn_config.alibi: found false"},
+        {"mpt-slopes", "{\"model_type\": \"mpt\", \"attn_config\": {\"alibi_bias_max\": 16}}",
+         "attn_config.alibi_bias_max: found 16"},
+        {"marian-before", "{\"model_type\": \"marian\", \"normalize_before\": true}",
+         "normalize_before: found true"},
+        {"marian-heads", "{\"model_type\": \"marian\", \"decoder_attention_heads\": 5}",
+         "decoder_attention_heads: found 5"},
+        {"t5-layers", "{\"model_type\": \"t5\", \"num_decoder_layers\": -1}",
+         "num_decoder_layers: found -1"},
         {"ramp",
          "{\"model_type\": \"llama\", \"rope_scaling\": {\"rope_type\": \"llama3\", "
          "\"low_freq_factor\": 4.0}}",
@@ -343,6 +389,7 @@ static void test_refusals(void)
         write_text(path, "generation_config.json", generations[i].config);
         expect_refusal(path, generations[i].part);
     }
+    write_text(path, "generation_config.json", "{}");
     for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
         if (!check_begin("model/decoder-config/%s", configs[i].name)) continue;
         write_text(path, "config.json", configs[i].config);
@@ -365,6 +412,7 @@ int main(int argc, char **argv)
         test_allocations(&test_models[i], path);
     }
     remove_model(path);
+    test_decoder_tensors();
     test_refusals();
     return check_finish("model/generate");
 }
