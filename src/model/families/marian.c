@@ -5,7 +5,7 @@
 #include "model/description.h"
 
 /* Marian (opus-mt): an encoder and a decoder with sinusoidal positions, sines before cosines, and
- * the norm behind each sublayer; words are scaled by sqrt(width) where scale_embedding says so. */
+ * the norm behind each sublayer (converted models: or before it, and one at the end); words are scaled by sqrt(width) where scale_embedding says so. */
 
 static const model_name encoder_names[] = {
     {SLOT_WORD, "encoder.embed_tokens.weight"},
@@ -27,6 +27,8 @@ static const model_name encoder_names[] = {
     {SLOT_OUT_BIAS, "encoder.layers.#.fc2.bias"},
     {SLOT_FORWARD_NORM_GAIN, "encoder.layers.#.final_layer_norm.weight"},
     {SLOT_FORWARD_NORM_SHIFT, "encoder.layers.#.final_layer_norm.bias"},
+    {SLOT_FINAL_NORM_GAIN, "encoder.layer_norm.weight"},
+    {SLOT_FINAL_NORM_SHIFT, "encoder.layer_norm.bias"},
     {SLOT_COUNT, NULL},
 };
 
@@ -59,6 +61,8 @@ static const model_name decoder_names[] = {
     {SLOT_OUT_BIAS, "decoder.layers.#.fc2.bias"},
     {SLOT_FORWARD_NORM_GAIN, "decoder.layers.#.final_layer_norm.weight"},
     {SLOT_FORWARD_NORM_SHIFT, "decoder.layers.#.final_layer_norm.bias"},
+    {SLOT_FINAL_NORM_GAIN, "decoder.layer_norm.weight"},
+    {SLOT_FINAL_NORM_SHIFT, "decoder.layer_norm.bias"},
     {SLOT_LOGITS, "lm_head.weight"},
     {SLOT_LOGITS_BIAS, "final_logits_bias"},
     {SLOT_COUNT, NULL},
@@ -80,9 +84,9 @@ static locus_status read_stack(const model_settings *s, const char *layers, cons
                                     error));
     LOCUS_TRY(model_setting_flag(s, "scale_embedding", 0, &scaled, error));
     LOCUS_TRY(model_read_activation(s, "activation_function", "gelu", &d->activation, error));
-    LOCUS_TRY(model_refuse_flag(s, "normalize_before", error));
+    LOCUS_TRY(model_setting_flag(s, "normalize_before", 0, &d->norm_first, error));
+    LOCUS_TRY(model_setting_flag(s, "add_final_layer_norm", 0, &d->final_norm, error));
     LOCUS_TRY(model_refuse_flag(s, "normalize_embedding", error));
-    LOCUS_TRY(model_refuse_flag(s, "add_final_layer_norm", error));
     d->most_tokens = d->positions;
     d->embedding_factor = scaled ? sqrt((double)d->width) : 1.0;
     d->sinusoidal = d->biases = d->norm_centred = 1;
