@@ -161,11 +161,11 @@ typedef struct bench {
 /* ---- bench_request.c ---- */
 
 typedef struct bench_values {
-    const char *schemes, *n, *d, *direction, *isas, *threads, *dtypes, *svg;
+    const char *schemes, *n, *d, *direction, *isas, *threads, *dtypes, *svg, *mask;
     uint32_t heads, batch, rounds;
     double dropout;
     int causal, padded, peaked, decode, prepared, by_tokens, linear, operators, full, no_baseline,
-        json, markdown, mpi;
+        json, markdown, mpi, ragged;
 } bench_values;
 
 /* CLI_DONE, or the exit code after a complaint. */
@@ -210,6 +210,11 @@ LOCUS_MUST_CHECK locus_status bench_build_linear(bench *b);
 
 /* Measures and prints; an exit code. */
 int bench_operators(const bench_request *request, const bench_values *values);
+
+/* ---- bench_ragged.c ---- */
+
+/* Measures and prints; an exit code. */
+int bench_ragged(const bench_request *request, const bench_values *values);
 
 /* ---- bench_linear.c, extents ---- */
 

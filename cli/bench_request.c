@@ -255,6 +255,15 @@ static int refuse_pairs(const bench_request *r, const bench_values *v)
             "bench", CLI_USAGE,
             "--operators goes with --length, --dim, --isa, --threads, --rounds and --json "
             "only");
+    if (v->mask != NULL && strcmp(v->mask, "blocks") != 0)
+        return cli_complain("bench", CLI_USAGE, "--mask: found %s, expected blocks", v->mask);
+    if ((v->ragged || v->mask != NULL) &&
+        (v->linear || v->operators || v->decode || variants || v->full || v->markdown ||
+         v->n != NULL || v->batch > 0 || v->dtypes != NULL || v->svg != NULL))
+        return cli_complain(
+            "bench", CLI_USAGE,
+            "--ragged and --mask go with --scheme, --dim, --heads, --direction, --isa, "
+            "--threads, --rounds and --json only");
     if (v->dropout >= 1)
         return cli_complain("bench", CLI_USAGE, "--dropout: expected a number below 1, got %g",
                             v->dropout);

@@ -62,6 +62,7 @@ static int bench_command(int argc, char **argv)
     exit_code = bench_read_request(&b.request, &values);
     if (exit_code != CLI_DONE) return exit_code;
     if (values.operators) return bench_operators(&b.request, &values);
+    if (values.ragged || values.mask != NULL) return bench_ragged(&b.request, &values);
     b.best_isa = locus_isa_pick(NULL);
     locus_status status = bench_build(&b, &error);
     if (status == LOCUS_OK) status = bench_run(&b, &error);
@@ -78,6 +79,7 @@ static const cli_example bench_examples[] = {
     {"locus bench --scheme none,t5 --threads 1,2", "what a second thread gives"},
     {"locus bench --decode", "one query over 16,384 keys, against reading them and the tables"},
     {"locus bench --scheme none,rope --dtype f16,bf16", "half precision, as multiples of F32"},
+    {"locus bench --ragged --mask blocks --scheme none,t5", "texts in one row, without padding"},
     {"locus bench --linear", "the linear maps of a layer and their gradients, against sgemm"},
     {"locus bench --operators", "norms, activations, softmax and the like, against plain loops"},
     {"mpirun -n 2 locus bench --mpi", "attention over two ranks, against one"},
@@ -171,6 +173,15 @@ static const cli_option bench_options[] = {
      .help = "attention over the ranks of mpirun instead: mpirun -n 2 locus bench --mpi --help",
      .kind = CLI_FLAG,
      FIELD(mpi)},
+    {.name = "ragged",
+     .help = "texts in one row instead: 8 of 128 against a batch, 64 of 8 to 512 one by one",
+     .kind = CLI_FLAG,
+     FIELD(ragged)},
+    {.name = "mask",
+     .argument = "blocks",
+     .help = "8 texts of 128 in one row under a boolean mask against a batch, instead",
+     .kind = CLI_LIST,
+     FIELD(mask)},
     {.name = "full",
      .help = "n 64 to 8192, d 64 and 128, every instruction set, 1 and 2 threads, linear maps",
      .kind = CLI_FLAG,

@@ -69,3 +69,13 @@ import json
 rows = json.load(open("halves.json"))
 print("halves:", sorted({row["scheme"] for row in rows}), all(row["time_over_plain"] for row in rows))
 END
+"$LOCUS" bench --ragged --mask blocks --scheme none,shaw --d 2 --heads 1 --isa generic --rounds 1 --json >ragged.json
+echo "exit $?"
+python3 - <<'END'
+import json
+rows = json.load(open("ragged.json"))
+keys = ["scheme", "texts", "against", "direction", "threads", "ms", "ratio", "max_difference"]
+assert all(list(row) == keys and row["ms"] > 0 and row["ratio"] > 0 for row in rows)
+assert all(row["max_difference"] == 0 for row in rows if "mask" not in row["texts"])  # the same bits
+print(sorted({(row["texts"], row["against"], row["direction"]) for row in rows}), len(rows))
+END

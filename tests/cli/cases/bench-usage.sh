@@ -26,5 +26,7 @@ try bench --dropout 1
 try bench --dropout 0
 try bench --linear --d 16385
 try bench --dtype f8
+try bench --mask stripes
+try bench --ragged --decode
 try bench extra
 LOCUS_ISA=sse9 try bench
