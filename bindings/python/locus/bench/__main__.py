@@ -14,6 +14,7 @@ examples:
   python -m locus.bench --only t5,deberta --sizes 512    two of them, one size
   python -m locus.bench --only models --full-models      DeBERTa-v3-base and T5-base encoders, 12 layers, patched and not
   python -m locus.bench --only hub --threads 1           attn_implementation="locus" beside "sdpa": prefill, decoding, training
+  python -m locus.bench --only training --threads 1      steps of `locus lab train` beside PyTorch loops of the same model
   python -m locus.bench --no-flex -o results             without the minutes that compiling FlexAttention takes
   python -m locus.bench --only plain,t5,shaw,xl-core,deberta-core --sizes 64,128 --heads 96 --threads 1 \\
       --pass forward --layout heads --keep-memory        attention alone against the best of PyTorch and ONNX Runtime
@@ -114,10 +115,13 @@ def main(arguments=None) -> int:
         return 4
     import locus
 
-    from . import contests, measure, onnx, report
+    from . import contests, measure, onnx, report, training
     from .contest import Shape
 
     options = _options(contests.CONTESTS).parse_args(arguments)
+    if options.only == ["training"]:
+        torch.set_num_threads(options.threads or torch.get_num_threads())
+        return training.main(torch, options)
     unknown = [name for name in options.only or () if name not in contests.CONTESTS]
     if unknown:
         print(f"--only: found {unknown[0]!r}, expected one of {', '.join(contests.CONTESTS)}", file=sys.stderr)
