@@ -59,6 +59,7 @@ typedef struct lab_results {
     char folder[LAB_PATH];
     lab_record settings; /* lab.json, empty where there is none                    */
     lab_record run;      /* run.json of the first run: machine, commit             */
+    char text_sum[16];   /* CRC-32 of the text that runs read, "" where none does  */
     char (*tasks)[LAB_NAME], (*schemes)[LAB_NAME], (*metrics)[LAB_NAME];
     size_t task_count, scheme_count, metric_count;
     lab_run *runs;

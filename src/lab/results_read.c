@@ -196,6 +196,9 @@ static locus_status read_settings(lab_results *r, lab_run *run, const char *path
     LOCUS_TRY(lab_record_read(&record, path, error));
     run->length = (int64_t)lab_record_number(&record, "length");
     run->steps = (int64_t)lab_record_number(&record, "steps");
+    const char *sum = lab_record_text(&record, "text_sum");
+    if (r->text_sum[0] == '\0' && strspn(sum, "0") < strlen(sum))
+        snprintf(r->text_sum, sizeof r->text_sum, "%s", sum);
     if (r->run.count == 0)
         r->run = record;
     else

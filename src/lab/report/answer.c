@@ -12,6 +12,7 @@ typedef enum rule {
     BELOW_BEST, /* at most so much below the best         */
     TIMES_BEST, /* at most so many times the best         */
     AT_MOST,    /* at most this, whatever the others have */
+    AT_LEAST,   /* at least this, likewise                */
 } rule;
 
 typedef struct column {
@@ -25,7 +26,7 @@ typedef struct column {
 } column;
 
 static const column columns[] = {
-    {NULL, "copy: EM inside L", "copy", "em", 1, 3, BELOW_BEST, 0.05, 0.3, 0},
+    {NULL, "copy: EM inside L", "copy", "em", 1, 3, AT_LEAST, LAB_INSIDE, 0.5, 0},
     {"To read further than trained, on copying", "copy: EM at 1.25&nbsp;L", "copy", "em", 1.25, 3,
      BELOW_BEST, 0.05, 0.3, 1},
     {"A language model that reads 8 times its context", "text: bpc 8&times; / 1&times;", "text",
@@ -103,6 +104,7 @@ static int is_within(const filled *f, double value, double limit)
     switch (f->column->rule) {
     case BELOW_BEST: return value >= f->best - limit;
     case TIMES_BEST: return value <= f->best * limit;
+    case AT_LEAST: return value >= limit;
     default: return value <= limit;
     }
 }
@@ -234,6 +236,8 @@ static void print_rules(lab_sheet *sheet, const filled *fills)
             sheet_print(sheet, "; strong within %g of the best, fair within %g", k->good, k->fair);
         else if (k->rule == TIMES_BEST)
             sheet_print(sheet, "; strong up to %g times the best, fair up to %g", k->good, k->fair);
+        else if (k->rule == AT_LEAST)
+            sheet_print(sheet, "; strong from %g on, fair from %g", k->good, k->fair);
         else if (k->rule == AT_MOST)
             sheet_print(sheet, "; strong up to %g, fair up to %g", k->good, k->fair);
         sheet_print(sheet, "</li>\n");

@@ -123,18 +123,26 @@ static void draw_heat(lab_sheet *sheet, int32_t task, const lab_subject *subject
 static void print_unranked(lab_sheet *sheet, int32_t task)
 {
     const lab_results *r = sheet->results;
-    size_t count = 0;
+    size_t count = 0, ranked = 0;
+    for (int32_t s = 0; s < (int32_t)r->scheme_count; s++)
+        ranked += lab_is_ranked(r, task, s) ? 1 : 0;
+    if (ranked == 0) {
+        sheet_print(sheet,
+                    "<p>Nobody reaches 95&nbsp;%% exact match inside L within this budget, so "
+                    "nobody is ranked: what happens beyond L says how fast a scheme learns, "
+                    "not how far it reaches.</p>\n");
+        return;
+    }
     for (int32_t s = 0; s < (int32_t)r->scheme_count; s++) {
         const double inside = lab_mean(r, task, s, "em", lab_length(r, task));
         if (isnan(inside) || lab_is_ranked(r, task, s)) continue;
-        sheet_print(sheet, "%s %s (%.2f)",
-                    count++ == 0 ? "<p>Not ranked, because exact match inside L is below 95&nbsp;%:"
-                                 : ",",
-                    r->schemes[s], inside);
+        if (count++ == 0)
+            sheet_print(sheet, "<p>Not ranked, because exact match inside L is below 95&nbsp;%%:");
+        sheet_print(sheet, "%s %s (%.2f)", count == 1 ? "" : ",", r->schemes[s], inside);
     }
     if (count > 0)
-        sheet_print(sheet, ". For these, what happens beyond L says how fast they learn, "
-                           "not how far they reach.</p>\n");
+        sheet_print(sheet, ". For these, what happens beyond L says how fast they learn, not how "
+                           "far they reach.</p>\n");
 }
 
 void sheet_lengths(lab_sheet *sheet)
