@@ -15,7 +15,7 @@ extern "C" {
 typedef struct locus_layer locus_layer;
 
 /* `shapes` holds x, w_q, w_k, w_v and whatever the scheme takes at the level
- * LOCUS_LAYER; config->heads is H. */
+ * LOCUS_LAYER; config->heads is H. All numbers are F32: of layers, the oracle alone has halves. */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_layer_new(locus_layer **layer,
                                                         const locus_config *config,
                                                         const locus_tensors *shapes,

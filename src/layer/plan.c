@@ -255,6 +255,20 @@ static locus_status build(locus_layer *layer, const locus_config *config, locus_
     return measure(layer, error);
 }
 
+/* Projections and what is around them are in float alone. */
+static locus_status refuse_halves(const locus_tensors *shapes, locus_error *error)
+{
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(shapes, i);
+        if (locus_present(t) && locus_is_half(t))
+            return locus_fail(error, LOCUS_ERR_UNSUPPORTED,
+                              "tensor %s: found %s, expected F32 (of layers, the oracle alone has "
+                              "half precision)",
+                              locus_tensor_name(i), locus_dtype_name(t->dtype));
+    }
+    return LOCUS_OK;
+}
+
 locus_status locus_layer_new(locus_layer **out, const locus_config *config,
                              const locus_tensors *shapes, locus_error *error)
 {
@@ -268,6 +282,7 @@ locus_status locus_layer_new(locus_layer **out, const locus_config *config,
     LOCUS_TRY(locus_adopt_tensors(&shapes, &copy, "shapes", error));
     config = &own;
     LOCUS_TRY(locus_call_resolve(&call, LOCUS_LAYER, config, shapes, error));
+    LOCUS_TRY(refuse_halves(shapes, error));
     locus_layer *layer = locus_allocate(config->allocator, 1, sizeof *layer);
     if (layer == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "layer: out of memory");
     layer->allocator = config->allocator;

@@ -2,7 +2,9 @@
 /* F16 and BF16 tensors. A call on halves has the bits of the same call on the floats that these
  * halves are, rounded once: so what is tested about floats holds for halves. */
 
+#include <locus/layer.h>
 #include <math.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -303,6 +305,33 @@ static void test_refused(void)
     test_problem_free(p);
 }
 
+/* A layer of halves is the oracle's: refused before anything is read. */
+static void test_layer(void)
+{
+    static const size_t fields[] = {offsetof(locus_tensors, x), offsetof(locus_tensors, w_q),
+                                    offsetof(locus_tensors, bias)};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        if (!check_begin("half/refused layer %zu", i)) continue;
+        test_problem *p = test_problem_new(&(test_spec){.scheme = "t5",
+                                                        .level = LOCUS_LAYER,
+                                                        .B = 1,
+                                                        .H = 2,
+                                                        .Tq = 5,
+                                                        .Tk = 5,
+                                                        .D = 4,
+                                                        .E = 8,
+                                                        .settings = "buckets=8 max_distance=16"});
+        locus_error error = {""};
+        locus_layer *layer = NULL;
+        locus_tensors in = p->in[1];
+        ((locus_tensor *)(void *)((char *)&in + fields[i]))->dtype = LOCUS_BF16;
+        const locus_status status = locus_layer_new(&layer, &p->config, &in, &error);
+        CHECK(status == LOCUS_ERR_UNSUPPORTED && layer == NULL, "%s", locus_status_text(status));
+        expect_words(status, &error, "found BF16, expected F32");
+        test_problem_free(p);
+    }
+}
+
 /* LOCUS_ACCUMULATE: the gradient that was there and the new one are added in float. */
 static void test_accumulate(void)
 {
@@ -351,6 +380,7 @@ int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
     test_refused();
+    test_layer();
     test_accumulate();
     for (size_t i = 0; i < TEST_VARIANTS; i++) {
         const test_variant *v = &test_variants[i];
