@@ -425,7 +425,7 @@ static const cli_option options[] = {
      NUMBER(100, rounds)},
     {.name = "block-rows",
      .argument = "N",
-     .help = "rows of a message (4096)",
+     .help = "rows of a message (8192)",
      NUMBER(1 << 20, block)},
     {.name = "causal",
      .help = "a query sees the keys up to its own",

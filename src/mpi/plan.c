@@ -16,7 +16,7 @@
 #include "mpi/rows.h"
 
 enum {
-    BLOCK_ROWS = 4096,         /* of a piece, where the caller does not say */
+    BLOCK_ROWS = 8192,         /* of a piece, where the caller does not say */
     MOST_PIECE_BYTES = 1 << 30 /* of a message: MPI counts in int           */
 };
 

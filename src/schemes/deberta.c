@@ -26,6 +26,10 @@ int64_t locus_deberta_beta(int64_t delta, int64_t buckets, int64_t max_distance)
 static int64_t row(const locus_call *call, int64_t delta)
 {
     const locus_options *o = &call->options;
+    /* From max_distance on |beta| >= 2 mid, which is span: the end rows, without a logarithm. */
+    if (o->buckets >= 4 && o->buckets / 2 * 2 == o->span &&
+        (delta >= o->max_distance || -delta >= o->max_distance))
+        return delta < 0 ? 0 : 2 * o->span - 1;
     const int64_t t = locus_deberta_beta(delta, o->buckets, o->max_distance) + o->span;
     return t < 0 ? 0 : t > 2 * o->span - 1 ? 2 * o->span - 1 : t;
 }
