@@ -56,18 +56,9 @@ static void push(pending *p, lab_value value)
     p->values[p->count++] = value;
 }
 
-static int32_t name(char (*names)[LAB_NAME], size_t *count, size_t most, const char *text)
-{
-    for (size_t i = 0; i < *count; i++)
-        if (strcmp(names[i], text) == 0) return (int32_t)i;
-    if (*count == most) return -1;
-    snprintf(names[*count], LAB_NAME, "%s", text);
-    return (int32_t)(*count)++;
-}
-
 static int32_t metric(lab_results *r, const char *text)
 {
-    return name(r->metrics, &r->metric_count, LAB_METRICS, text);
+    return lab_name_add(r->metrics, &r->metric_count, LAB_METRICS, text);
 }
 
 static void add_ratios(lab_results *r, pending *p)
@@ -149,7 +140,7 @@ static void add_means(const lab_results *r, pending *p)
 
 static void add_ranks(lab_results *r, pending *p)
 {
-    const int32_t task = name(r->tasks, &r->task_count, LAB_RUNS, "all");
+    const int32_t task = lab_name_add(r->tasks, &r->task_count, LAB_RUNS, "all");
     const int32_t rank = metric(r, "mean_reciprocal_rank");
     lab_ranks *ranks = lab_ranks_new(r);
     p->failed |= ranks == NULL;

@@ -4,17 +4,28 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "core/memory.h"
 #include "plot/text.h"
 
+enum { TESTED = 64 }; /* lengths of one task */
+
 static int32_t index_of(char (*names)[LAB_NAME], size_t count, const char *name)
 {
     for (size_t i = 0; i < count; i++)
         if (strcmp(names[i], name) == 0) return (int32_t)i;
     return -1;
+}
+
+int32_t lab_name_add(char (*names)[LAB_NAME], size_t *count, size_t most, const char *name)
+{
+    const int32_t known = index_of(names, *count, name);
+    if (known >= 0 || *count == most) return known;
+    snprintf(names[*count], LAB_NAME, "%s", name);
+    return (int32_t)(*count)++;
 }
 
 int32_t lab_task_index(const lab_results *r, const char *name)
@@ -125,6 +136,20 @@ size_t lab_lengths(const lab_results *r, int32_t task, const char *metric, int64
         }
     }
     return found;
+}
+
+int64_t lab_length_near(const lab_results *r, const char *task, const char *metric, double factor)
+{
+    int64_t lengths[TESTED], best = LAB_NO_LENGTH;
+    const int32_t t = lab_task_index(r, task);
+    const size_t count = t >= 0 ? lab_lengths(r, t, metric, lengths, TESTED) : 0;
+    const double wanted = t >= 0 ? factor * (double)lab_length(r, t) : 0;
+    for (size_t i = 0; i < count; i++) {
+        const double off = fabs((double)lengths[i] - wanted);
+        if (off <= 0.08 * wanted && (best < 0 || off < fabs((double)best - wanted)))
+            best = lengths[i];
+    }
+    return best;
 }
 
 int lab_is_plain(const char *scheme) { return strchr(scheme, '+') == NULL; }

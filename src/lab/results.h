@@ -78,6 +78,9 @@ int32_t lab_task_index(const lab_results *results, const char *name);
 int32_t lab_scheme_index(const lab_results *results, const char *name);
 int32_t lab_metric_index(const lab_results *results, const char *name);
 
+/* The index of a name, added where it is new; -1: there are `most`. */
+int32_t lab_name_add(char (*names)[LAB_NAME], size_t *count, size_t most, const char *name);
+
 /* NULL: there is no such number. */
 const lab_value *lab_find(const lab_results *results, int32_t task, int32_t scheme,
                           const char *metric, int64_t length, int32_t seed);
@@ -95,6 +98,9 @@ int64_t lab_length(const lab_results *results, int32_t task);
 /* Lengths at which some scheme has `metric`, ascending, at most `most`; returns how many. */
 size_t lab_lengths(const lab_results *results, int32_t task, const char *metric, int64_t *out,
                    size_t most);
+/* The test length next to factor * L, within 8 %, or LAB_NO_LENGTH. */
+int64_t lab_length_near(const lab_results *results, const char *task, const char *metric,
+                        double factor);
 /* Is this a scheme itself, not a variant of one (no '+')? */
 int lab_is_plain(const char *scheme);
 /* Is the mean exact match at L at least 0.95, or is exact match not what the task measures? */

@@ -23,16 +23,6 @@ static locus_status no_memory(locus_error *error)
 
 /* ---- names ---- */
 
-/* The index of a name, added where it is new; -1: there are too many. */
-static int32_t intern(char (*names)[LAB_NAME], size_t *count, size_t most, const char *name)
-{
-    for (size_t i = 0; i < *count; i++)
-        if (strcmp(names[i], name) == 0) return (int32_t)i;
-    if (*count == most) return -1;
-    snprintf(names[*count], LAB_NAME, "%s", name);
-    return (int32_t)(*count)++;
-}
-
 static int is_word(const char *text, const char *also)
 {
     const size_t length = strlen(text);
@@ -158,7 +148,7 @@ static locus_status read_row(lab_results *r, const lab_run *run, char *line, int
         return locus_fail(error, LOCUS_ERR_FORMAT,
                           "line %zu: expected %sa metric and a number or \"undefined\"", number,
                           fields == 3 ? "a length, " : "");
-    value.metric = intern(r->metrics, &r->metric_count, LAB_METRICS, field[fields - 2]);
+    value.metric = lab_name_add(r->metrics, &r->metric_count, LAB_METRICS, field[fields - 2]);
     if (value.metric < 0)
         return locus_fail(error, LOCUS_ERR_FORMAT, "found more than %d metrics", LAB_METRICS);
     return add_value(r, &value, error);
@@ -286,8 +276,8 @@ static locus_status count_run(lab_results *r, const char *task, const char *sche
                               const char *folder, locus_error *error)
 {
     (void)seed;
-    if (++r->run_count > LAB_RUNS || intern(r->tasks, &r->task_count, LAB_RUNS, task) < 0 ||
-        intern(r->schemes, &r->scheme_count, LAB_RUNS, scheme) < 0)
+    if (++r->run_count > LAB_RUNS || lab_name_add(r->tasks, &r->task_count, LAB_RUNS, task) < 0 ||
+        lab_name_add(r->schemes, &r->scheme_count, LAB_RUNS, scheme) < 0)
         return locus_fail(error, LOCUS_ERR_FORMAT, "%s: found more than %d runs", folder, LAB_RUNS);
     return LOCUS_OK;
 }

@@ -7,114 +7,13 @@
 #include <string.h>
 
 #include "core/compiler.h"
+#include "lab/samples.h"
 #include "plot/text.h"
-
-enum { SEEDS = 64 };
 
 const char *lab_verdict_text(lab_verdict verdict)
 {
     static const char *const texts[] = {"not run", "open", "contradicted", "reproduced"};
     return texts[verdict];
-}
-
-/* ---- samples: one number per seed ---- */
-
-typedef struct sample {
-    int32_t seed[SEEDS];
-    double value[SEEDS];
-    size_t count;
-} sample;
-
-static sample take(const lab_results *r, const char *task, const char *scheme, const char *metric,
-                   int64_t length)
-{
-    sample out = {.count = 0};
-    size_t count;
-    const lab_value *v =
-        lab_range(r, lab_task_index(r, task), lab_scheme_index(r, scheme), metric, &count);
-    for (size_t i = 0; i < count && out.count < SEEDS; i++) {
-        if (v[i].length != length || v[i].seed == LAB_MEAN || isnan(v[i].value)) continue;
-        out.seed[out.count] = v[i].seed;
-        out.value[out.count++] = v[i].value;
-    }
-    return out;
-}
-
-static double mean(const sample *s)
-{
-    double sum = 0;
-    for (size_t i = 0; i < s->count; i++) sum += s->value[i];
-    return s->count > 0 ? sum / (double)s->count : NAN;
-}
-
-static double variance(const sample *s)
-{
-    const double centre = mean(s);
-    double sum = 0;
-    for (size_t i = 0; i < s->count; i++) sum += pow(s->value[i] - centre, 2);
-    return s->count > 1 ? sum / (double)(s->count - 1) : 0;
-}
-
-/* How two samples become one, seed by seed. */
-typedef enum join { LEAST, MOST, SUM } join;
-
-/* Over the seeds that both have; an empty `into` takes the other as it is. */
-static void join_into(sample *into, const sample *other, join how, int first)
-{
-    sample out = {.count = 0};
-    if (first) {
-        *into = *other;
-        return;
-    }
-    for (size_t i = 0; i < into->count; i++) {
-        for (size_t j = 0; j < other->count; j++) {
-            if (into->seed[i] != other->seed[j]) continue;
-            const double a = into->value[i], b = other->value[j];
-            out.seed[out.count] = into->seed[i];
-            out.value[out.count++] = how == LEAST ? fmin(a, b) : how == MOST ? fmax(a, b) : a + b;
-        }
-    }
-    *into = out;
-}
-
-/* Seeds that both have, nothing else. */
-static void pair(sample *a, sample *b)
-{
-    sample left = *a, right = *b;
-    a->count = b->count = 0;
-    for (size_t i = 0; i < left.count; i++) {
-        for (size_t j = 0; j < right.count; j++) {
-            if (left.seed[i] != right.seed[j]) continue;
-            a->seed[a->count] = b->seed[b->count] = left.seed[i];
-            a->value[a->count++] = left.value[i];
-            b->value[b->count++] = right.value[j];
-        }
-    }
-}
-
-/* Is `larger` larger than `smaller`? `margin`: whether what is stated beside it holds. */
-static lab_verdict judge(sample larger, sample smaller, int margin)
-{
-    size_t right = 0, wrong = 0;
-    pair(&larger, &smaller);
-    const size_t count = larger.count;
-    for (size_t i = 0; i < count; i++) {
-        right += larger.value[i] > smaller.value[i];
-        wrong += larger.value[i] < smaller.value[i];
-    }
-    if (count == 0) return LAB_NOT_RUN;
-    if (wrong == count) return LAB_CONTRADICTED;
-    if (right < count || !margin) return LAB_OPEN;
-    const double pooled = sqrt((variance(&larger) + variance(&smaller)) / 2);
-    return count == 1 || mean(&larger) - mean(&smaller) > 2 * pooled ? LAB_REPRODUCED : LAB_OPEN;
-}
-
-/* Both have to hold: what is missing or wrong in one decides. */
-static lab_verdict both(lab_verdict a, lab_verdict b)
-{
-    if (a == LAB_NOT_RUN || b == LAB_NOT_RUN) return LAB_NOT_RUN;
-    if (a == LAB_CONTRADICTED || b == LAB_CONTRADICTED) return LAB_CONTRADICTED;
-    return a == LAB_REPRODUCED && b == LAB_REPRODUCED ? LAB_REPRODUCED : LAB_OPEN;
 }
 
 /* ---- words ---- */
@@ -135,21 +34,6 @@ static void say_seeds(lab_claim *c, size_t seeds)
     say(c, "; %zu seed%s", seeds, seeds == 1 ? "" : "s");
 }
 
-/* The test length next to factor * L, or LAB_NO_LENGTH. */
-static int64_t near(const lab_results *r, const char *task, const char *metric, double factor)
-{
-    int64_t lengths[SEEDS], best = LAB_NO_LENGTH;
-    const int32_t t = lab_task_index(r, task);
-    const size_t count = t >= 0 ? lab_lengths(r, t, metric, lengths, SEEDS) : 0;
-    const double wanted = t >= 0 ? factor * (double)lab_length(r, t) : 0;
-    for (size_t i = 0; i < count; i++) {
-        const double off = fabs((double)lengths[i] - wanted);
-        if (off <= 0.08 * wanted && (best < 0 || off < fabs((double)best - wanted)))
-            best = lengths[i];
-    }
-    return best;
-}
-
 /* ---- the findings ---- */
 
 static void judge_r1(lab_claim *c, const lab_results *r)
@@ -163,48 +47,50 @@ static void judge_r1(lab_claim *c, const lab_results *r)
                   {"rope", 1.05, INFINITY},
                   {"sinusoidal", 1.15, INFINITY}};
     enum { COUNT = sizeof bounds / sizeof *bounds };
-    const int64_t far = near(r, "text", "bpc_ratio", 8);
+    const int64_t far = lab_length_near(r, "text", "bpc_ratio", 8);
     double means[COUNT];
     sample each[COUNT], held = {.count = 0};
     int margin = 1;
     for (size_t i = 0; i < COUNT; i++) {
-        each[i] = take(r, "text", bounds[i].scheme, "bpc_ratio", far);
+        each[i] = sample_take(r, "text", bounds[i].scheme, "bpc_ratio", far);
         if (each[i].count == 0) return;
-        means[i] = mean(&each[i]);
+        means[i] = sample_mean(&each[i]);
         margin &=
             means[i] <= bounds[i].most && (bounds[i].least == 0 || means[i] > bounds[i].least);
         say(c, "%s%s %.3f", i > 0 ? ", " : "bpc(8x)/bpc(1x): ", bounds[i].scheme, means[i]);
     }
     margin &= fmax(means[0], means[1]) <= means[2] && means[2] < means[3] && means[3] < means[4];
-    join_into(&held, &each[0], SUM, 1);
-    join_into(&held, &each[1], MOST, 0);
-    c->verdict = judge(each[4], held, margin);
+    sample_join(&held, &each[0], SUM, 1);
+    sample_join(&held, &each[1], MOST, 0);
+    c->verdict = sample_judge(each[4], held, margin);
     say_seeds(c, each[4].count);
 }
 
 static void judge_r2(lab_claim *c, const lab_results *r)
 {
-    const int64_t far = near(r, "text", "bpc", 4);
-    const sample alibi = take(r, "text", "alibi", "bpc", far);
-    const sample kerple = take(r, "text", "kerple", "bpc", far);
-    const double gain = 1 - mean(&kerple) / mean(&alibi);
+    const int64_t far = lab_length_near(r, "text", "bpc", 4);
+    const sample alibi = sample_take(r, "text", "alibi", "bpc", far);
+    const sample kerple = sample_take(r, "text", "kerple", "bpc", far);
+    const double gain = 1 - sample_mean(&kerple) / sample_mean(&alibi);
     if (alibi.count == 0 || kerple.count == 0) return;
-    c->verdict = judge(alibi, kerple, gain > 0.003);
-    say(c, "bpc at 4x: KERPLE %.4f, ALiBi %.4f (%+.2f %%)", mean(&kerple), mean(&alibi),
-        -100 * gain);
+    c->verdict = sample_judge(alibi, kerple, gain > 0.003);
+    say(c, "bpc at 4x: KERPLE %.4f, ALiBi %.4f (%+.2f %%)", sample_mean(&kerple),
+        sample_mean(&alibi), -100 * gain);
     say_seeds(c, alibi.count);
 }
 
 static void judge_r3(lab_claim *c, const lab_results *r)
 {
-    const int64_t n = near(r, "text", "bpc", 1), far = near(r, "text", "bpc", 2);
-    const sample rope = take(r, "text", "rope", "bpc", n), xpos = take(r, "text", "xpos", "bpc", n);
-    const sample rope_far = take(r, "text", "rope", "bpc", far);
-    const sample xpos_far = take(r, "text", "xpos", "bpc", far);
+    const int64_t n = lab_length_near(r, "text", "bpc", 1),
+                  far = lab_length_near(r, "text", "bpc", 2);
+    const sample rope = sample_take(r, "text", "rope", "bpc", n),
+                 xpos = sample_take(r, "text", "xpos", "bpc", n);
+    const sample rope_far = sample_take(r, "text", "rope", "bpc", far);
+    const sample xpos_far = sample_take(r, "text", "xpos", "bpc", far);
     if (rope.count == 0 || xpos.count == 0) return;
-    c->verdict = judge(rope_far, xpos_far, mean(&xpos) <= 1.003 * mean(&rope));
-    say(c, "bpc at 1x: xPos %.4f, RoPE %.4f; at 2x: %.4f, %.4f", mean(&xpos), mean(&rope),
-        mean(&xpos_far), mean(&rope_far));
+    c->verdict = sample_judge(rope_far, xpos_far, sample_mean(&xpos) <= 1.003 * sample_mean(&rope));
+    say(c, "bpc at 1x: xPos %.4f, RoPE %.4f; at 2x: %.4f, %.4f", sample_mean(&xpos),
+        sample_mean(&rope), sample_mean(&xpos_far), sample_mean(&rope_far));
     say_seeds(c, rope.count);
 }
 
@@ -229,36 +115,38 @@ static const char *extreme(const lab_results *r, const char *task, const char *m
 
 static void judge_r4(lab_claim *c, const lab_results *r)
 {
-    const int64_t n = near(r, "text", "bpc", 1);
-    const sample none = take(r, "text", "none", "bpc", n),
-                 sine = take(r, "text", "sinusoidal", "bpc", n);
-    const sample alibi = take(r, "text", "alibi", "bpc", n), t5 = take(r, "text", "t5", "bpc", n);
+    const int64_t n = lab_length_near(r, "text", "bpc", 1);
+    const sample none = sample_take(r, "text", "none", "bpc", n),
+                 sine = sample_take(r, "text", "sinusoidal", "bpc", n);
+    const sample alibi = sample_take(r, "text", "alibi", "bpc", n),
+                 t5 = sample_take(r, "text", "t5", "bpc", n);
     const char *best = extreme(r, "text", "bpc", n, 0, NULL);
     sample behind = none, ahead = alibi;
     if (none.count == 0 || sine.count == 0 || alibi.count == 0 || t5.count == 0) return;
-    join_into(&behind, &sine, LEAST, 0);
-    join_into(&ahead, &t5, LEAST, 0);
-    const double apart = exp2(fabs(mean(&none) - mean(&sine))) - 1;
+    sample_join(&behind, &sine, LEAST, 0);
+    sample_join(&ahead, &t5, LEAST, 0);
+    const double apart = exp2(fabs(sample_mean(&none) - sample_mean(&sine))) - 1;
     const int leads = strcmp(best, "alibi") == 0 || strcmp(best, "t5") == 0;
-    c->verdict = judge(behind, ahead, apart <= 0.05 && leads);
+    c->verdict = sample_judge(behind, ahead, apart <= 0.05 && leads);
     say(c,
         "perplexity of none and sinusoidal %.1f %% apart; bpc at 1x: none %.4f, sinusoidal %.4f, "
         "ALiBi %.4f, T5 %.4f; best %s",
-        100 * apart, mean(&none), mean(&sine), mean(&alibi), mean(&t5), best);
+        100 * apart, sample_mean(&none), sample_mean(&sine), sample_mean(&alibi), sample_mean(&t5),
+        best);
     say_seeds(c, none.count);
 }
 
 static void judge_r5(lab_claim *c, const lab_results *r)
 {
-    const int64_t n = near(r, "masked", "perplexity", 1);
-    const sample none = take(r, "masked", "none", "perplexity", n);
+    const int64_t n = lab_length_near(r, "masked", "perplexity", 1);
+    const sample none = sample_take(r, "masked", "none", "perplexity", n);
     const char *worst = extreme(r, "masked", "perplexity", n, 1, "none");
     if (none.count == 0 || worst == NULL) return;
-    const sample other = take(r, "masked", worst, "perplexity", n);
-    const double ratio = mean(&none) / mean(&other);
-    c->verdict = judge(none, other, ratio >= 2);
-    say(c, "perplexity of none %.2f, of the worst other scheme (%s) %.2f: %.2f times", mean(&none),
-        worst, mean(&other), ratio);
+    const sample other = sample_take(r, "masked", worst, "perplexity", n);
+    const double ratio = sample_mean(&none) / sample_mean(&other);
+    c->verdict = sample_judge(none, other, ratio >= 2);
+    say(c, "perplexity of none %.2f, of the worst other scheme (%s) %.2f: %.2f times",
+        sample_mean(&none), worst, sample_mean(&other), ratio);
     say_seeds(c, none.count);
 }
 
@@ -272,14 +160,14 @@ static sample group(lab_claim *c, const lab_results *r, const char *const *schem
     for (; *schemes != NULL; schemes++) {
         const int32_t task = lab_task_index(r, "copy"), scheme = lab_scheme_index(r, *schemes);
         const lab_value *v = lab_find(r, task, scheme, "em", length, LAB_MEAN);
-        const sample each = take(r, "copy", *schemes, "em", length);
+        const sample each = sample_take(r, "copy", *schemes, "em", length);
         if (v == NULL) {
             *missing |= strcmp(*schemes, "learned") != 0; /* which has no value there anyway */
         } else if (isnan(v->value) || !lab_is_ranked(r, task, scheme)) {
             say(c, "%s left out: %s; ", *schemes,
                 isnan(v->value) ? "undefined beyond its table" : "below 95 % inside L");
         } else {
-            join_into(&total, &each, SUM, members == 0);
+            sample_join(&total, &each, SUM, members == 0);
             members++;
         }
     }
@@ -291,59 +179,61 @@ static void judge_r6(lab_claim *c, const lab_results *r)
 {
     static const char *const ahead[] = {"alibi", "t5", "none", NULL};
     static const char *const behind[] = {"rope", "sinusoidal", "learned", NULL};
-    const int64_t at = near(r, "copy", "em", 1.25), further = near(r, "copy", "em", 1.5);
+    const int64_t at = lab_length_near(r, "copy", "em", 1.25),
+                  further = lab_length_near(r, "copy", "em", 1.5);
     int missing = at == LAB_NO_LENGTH || further == LAB_NO_LENGTH;
     const sample first = group(c, r, ahead, at, &missing);
     const sample second = group(c, r, behind, at, &missing);
-    const sample rope = take(r, "copy", "rope", "em", further);
-    const sample sine = take(r, "copy", "sinusoidal", "em", further);
+    const sample rope = sample_take(r, "copy", "rope", "em", further);
+    const sample sine = sample_take(r, "copy", "sinusoidal", "em", further);
     if (missing || rope.count == 0 || sine.count == 0) return;
-    c->verdict = judge(first, second, mean(&rope) <= 0.05 && mean(&sine) <= 0.05);
+    c->verdict =
+        sample_judge(first, second, sample_mean(&rope) <= 0.05 && sample_mean(&sine) <= 0.05);
     if (first.count == 0 || second.count == 0) {
         c->verdict = LAB_OPEN;
         say(c, "nobody to compare; ");
     } else {
-        say(c, "EM at 1.25 L: %.3f against %.3f; ", mean(&first), mean(&second));
+        say(c, "EM at 1.25 L: %.3f against %.3f; ", sample_mean(&first), sample_mean(&second));
     }
-    say(c, "at 1.5 L: RoPE %.3f, sinusoidal %.3f", mean(&rope), mean(&sine));
+    say(c, "at 1.5 L: RoPE %.3f, sinusoidal %.3f", sample_mean(&rope), sample_mean(&sine));
     say_seeds(c, rope.count);
 }
 
 static void judge_r7(lab_claim *c, const lab_results *r)
 {
     static const char *const clips[] = {"shaw+clip2", "shaw+clip4", "shaw", "shaw+clip64", NULL};
-    const int64_t n = near(r, "masked", "loss", 1);
-    const sample zero = take(r, "masked", "shaw+clip0", "loss", n);
+    const int64_t n = lab_length_near(r, "masked", "loss", 1);
+    const sample zero = sample_take(r, "masked", "shaw+clip0", "loss", n);
     sample flat = {.count = 0};
     double least = INFINITY, most = 0;
     size_t members = 0;
     if (zero.count == 0) return;
-    say(c, "masked loss: k = 0 %.4f", mean(&zero));
+    say(c, "masked loss: k = 0 %.4f", sample_mean(&zero));
     for (const char *const *name = clips; *name != NULL; name++) {
-        const sample each = take(r, "masked", *name, "loss", n);
+        const sample each = sample_take(r, "masked", *name, "loss", n);
         if (each.count == 0) continue;
-        join_into(&flat, &each, MOST, members++ == 0);
-        least = fmin(least, mean(&each));
-        most = fmax(most, mean(&each));
+        sample_join(&flat, &each, MOST, members++ == 0);
+        least = fmin(least, sample_mean(&each));
+        most = fmax(most, sample_mean(&each));
         say(c, ", %s %.4f", strcmp(*name, "shaw") == 0 ? "16" : *name + strlen("shaw+clip"),
-            mean(&each));
+            sample_mean(&each));
     }
     if (members < 2) return;
-    c->verdict = judge(zero, flat, most <= 1.01 * least && mean(&zero) > 1.01 * most);
+    c->verdict = sample_judge(zero, flat, most <= 1.01 * least && sample_mean(&zero) > 1.01 * most);
     say_seeds(c, zero.count);
 }
 
 static void judge_r8(lab_claim *c, const lab_results *r)
 {
-    const int64_t n = near(r, "text", "bpc", 1);
-    const sample without = take(r, "text", "transformer_xl", "bpc", n);
+    const int64_t n = lab_length_near(r, "text", "bpc", 1);
+    const sample without = sample_take(r, "text", "transformer_xl", "bpc", n);
     for (size_t s = 0; s < r->scheme_count; s++) {
         if (strncmp(r->schemes[s], "transformer_xl+memory", 21) != 0) continue;
-        const sample with = take(r, "text", r->schemes[s], "bpc", n);
+        const sample with = sample_take(r, "text", r->schemes[s], "bpc", n);
         if (with.count == 0 || without.count == 0) continue;
-        c->verdict = judge(without, with, 1);
-        say(c, "bpc at 1x: %.4f with %s rows of memory, %.4f without", mean(&with),
-            r->schemes[s] + 21, mean(&without));
+        c->verdict = sample_judge(without, with, 1);
+        say(c, "bpc at 1x: %.4f with %s rows of memory, %.4f without", sample_mean(&with),
+            r->schemes[s] + 21, sample_mean(&without));
         say_seeds(c, with.count);
         return;
     }
@@ -355,7 +245,7 @@ static void judge_r9(lab_claim *c, const lab_results *r)
     sample steps = {.count = 0}, budget = {.count = 0};
     for (size_t i = 0; task >= 0 && scheme >= 0 && i < r->run_count; i++) {
         const lab_run *run = &r->runs[i];
-        if (run->task != task || run->scheme != scheme || steps.count == SEEDS) continue;
+        if (run->task != task || run->scheme != scheme || steps.count == SAMPLE_SEEDS) continue;
         const lab_value *v =
             lab_find(r, task, scheme, "steps_to_learned", LAB_NO_LENGTH, run->seed);
         if (v == NULL || run->test_count == 0) continue;
@@ -367,42 +257,42 @@ static void judge_r9(lab_claim *c, const lab_results *r)
     }
     budget.count = steps.count;
     if (steps.count == 0) return;
-    c->verdict = judge(budget, steps, mean(&steps) <= 0.7);
-    if (mean(&steps) > 1.5)
+    c->verdict = sample_judge(budget, steps, sample_mean(&steps) <= 0.7);
+    if (sample_mean(&steps) > 1.5)
         say(c, "TUPE does not reach the final masked loss of learned");
     else
         say(c, "TUPE has the final masked loss of learned after %.0f %% of the steps",
-            100 * mean(&steps));
+            100 * sample_mean(&steps));
     say_seeds(c, steps.count);
 }
 
 static void judge_r10(lab_claim *c, const lab_results *r)
 {
-    const int64_t n = near(r, "masked", "loss", 1);
-    const sample full = take(r, "masked", "deberta", "loss", n);
-    const sample c2p = take(r, "masked", "deberta+terms-c2p", "loss", n);
-    const sample p2c = take(r, "masked", "deberta+terms-p2c", "loss", n);
-    const sample none = take(r, "masked", "deberta+terms-none", "loss", n);
+    const int64_t n = lab_length_near(r, "masked", "loss", 1);
+    const sample full = sample_take(r, "masked", "deberta", "loss", n);
+    const sample c2p = sample_take(r, "masked", "deberta+terms-c2p", "loss", n);
+    const sample p2c = sample_take(r, "masked", "deberta+terms-p2c", "loss", n);
+    const sample none = sample_take(r, "masked", "deberta+terms-none", "loss", n);
     sample better = c2p, worse = c2p;
     if (full.count == 0 || c2p.count == 0 || p2c.count == 0 || none.count == 0) return;
-    join_into(&better, &p2c, LEAST, 0);
-    join_into(&worse, &p2c, MOST, 0);
-    c->verdict = both(judge(better, full, 1), judge(none, worse, 1));
-    say(c, "masked loss: both terms %.4f, c2p only %.4f, p2c only %.4f, neither %.4f", mean(&full),
-        mean(&c2p), mean(&p2c), mean(&none));
+    sample_join(&better, &p2c, LEAST, 0);
+    sample_join(&worse, &p2c, MOST, 0);
+    c->verdict = verdict_both(sample_judge(better, full, 1), sample_judge(none, worse, 1));
+    say(c, "masked loss: both terms %.4f, c2p only %.4f, p2c only %.4f, neither %.4f",
+        sample_mean(&full), sample_mean(&c2p), sample_mean(&p2c), sample_mean(&none));
     say_seeds(c, full.count);
 }
 
 /* The highest accuracy of any run at twice L, and whether some scheme is above `limit` always. */
 static int control(lab_claim *c, const lab_results *r, const char *task, double limit, int *above)
 {
-    const int64_t far = near(r, task, "accuracy", 2);
+    const int64_t far = lab_length_near(r, task, "accuracy", 2);
     const int32_t t = lab_task_index(r, task);
     double most = -1, best = -1;
     int32_t who = -1;
     size_t seeds = 0;
     for (int32_t s = 0; t >= 0 && s < (int32_t)r->scheme_count; s++) {
-        const sample each = take(r, task, r->schemes[s], "accuracy", far);
+        const sample each = sample_take(r, task, r->schemes[s], "accuracy", far);
         double least = INFINITY;
         for (size_t i = 0; i < each.count; i++) {
             if (each.value[i] > most) most = each.value[i], who = s;
@@ -430,20 +320,20 @@ static void judge_r11(lab_claim *c, const lab_results *r)
 
 static void judge_r12(lab_claim *c, const lab_results *r)
 {
-    const int64_t far = near(r, "copy", "em", 2);
+    const int64_t far = lab_length_near(r, "copy", "em", 2);
     const char *metric = "em", *random = "sinusoidal+positions-subset";
-    sample plain = take(r, "copy", "sinusoidal", metric, far);
-    sample subset = take(r, "copy", random, metric, far);
+    sample plain = sample_take(r, "copy", "sinusoidal", metric, far);
+    sample subset = sample_take(r, "copy", random, metric, far);
     if (plain.count == 0 || subset.count == 0) return;
-    if (mean(&plain) == 0 && mean(&subset) == 0) { /* nothing to compare: by tokens */
+    if (sample_mean(&plain) == 0 && sample_mean(&subset) == 0) { /* nothing to compare: by tokens */
         metric = "token_accuracy";
-        plain = take(r, "copy", "sinusoidal", metric, far);
-        subset = take(r, "copy", random, metric, far);
+        plain = sample_take(r, "copy", "sinusoidal", metric, far);
+        subset = sample_take(r, "copy", random, metric, far);
     }
-    c->verdict = judge(subset, plain, 1);
+    c->verdict = sample_judge(subset, plain, 1);
     say(c, "%s at 2 L: %.3f with random positions, %.3f without",
-        strcmp(metric, "em") == 0 ? "EM" : "token accuracy (EM is 0 in both)", mean(&subset),
-        mean(&plain));
+        strcmp(metric, "em") == 0 ? "EM" : "token accuracy (EM is 0 in both)", sample_mean(&subset),
+        sample_mean(&plain));
     say_seeds(c, plain.count);
 }
 

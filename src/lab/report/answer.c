@@ -40,7 +40,7 @@ static const column columns[] = {
     {NULL, "position parameters", "text", "position_parameters", 0, 0, UNGRADED, 0, 0, 0},
     {NULL, "mean recip. rank", "all", "mean_reciprocal_rank", 0, 3, UNGRADED, 0, 0, 0},
 };
-enum { COLUMNS = sizeof columns / sizeof *columns, GRADES = 3, LENGTHS = 64, NAMED = 4 };
+enum { COLUMNS = sizeof columns / sizeof *columns, GRADES = 3, NAMED = 4 };
 
 /* A column as this comparison can fill it. */
 typedef struct filled {
@@ -64,19 +64,6 @@ static int counts(const lab_results *r, const filled *f, int32_t scheme)
            (!f->column->beyond || lab_is_ranked(r, f->task, scheme));
 }
 
-static int64_t nearest(const lab_results *r, int32_t task, const column *c)
-{
-    int64_t lengths[LENGTHS], best = LAB_NO_LENGTH;
-    const size_t count = lab_lengths(r, task, c->metric, lengths, LENGTHS);
-    const double wanted = c->factor * (double)lab_length(r, task);
-    for (size_t i = 0; i < count; i++) {
-        const double off = fabs((double)lengths[i] - wanted);
-        if (off <= 0.08 * wanted && (best < 0 || off < fabs((double)best - wanted)))
-            best = lengths[i];
-    }
-    return best;
-}
-
 /* Where the numbers of a column are; costs of another task stand in for those of text. */
 static filled fill(const lab_results *r, const column *c)
 {
@@ -84,7 +71,8 @@ static filled fill(const lab_results *r, const column *c)
     filled f = {.column = c, .task = -1, .best = NAN};
     for (size_t t = 0; t < 2; t++) {
         f.task = lab_task_index(r, tasks[t]);
-        f.length = f.task >= 0 && c->factor > 0 ? nearest(r, f.task, c) : LAB_NO_LENGTH;
+        f.length = f.task >= 0 && c->factor > 0 ? lab_length_near(r, tasks[t], c->metric, c->factor)
+                                                : LAB_NO_LENGTH;
         int there = 0;
         for (int32_t s = 0; f.task >= 0 && s < (int32_t)r->scheme_count; s++) {
             const double value = value_of(r, &f, s);
