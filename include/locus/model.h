@@ -77,6 +77,7 @@ typedef struct locus_model_info {
     int64_t qkv_width;        /* floats of a row of q, k and v, see locus_model_results    */
     int64_t decoder_layers;   /* behind an encoder; 0: there is none                     */
     int64_t next_tokens;      /* that LOCUS_MODEL_GENERATE tells apart: width of its logits */
+    int64_t memory;           /* tokens before each sequence that are seen, too; 0: none */
     int64_t features;         /* > 0: it takes rows of that many numbers, not ids */
 } locus_model_info;
 /* Fill *info, whose size is set, up to that size. Texts live as long as the model. */
@@ -98,12 +99,15 @@ LOCUS_API void locus_model_pass_free(locus_model_pass *pass); /* NULL is allowed
 LOCUS_API size_t locus_model_workspace(const locus_model_pass *pass);
 
 typedef struct locus_model_batch {
-    uint32_t size;         /* sizeof(locus_model_batch) as the caller compiled it */
-    uint32_t reserved;     /* 0                                    */
-    const int32_t *ids;    /* [tokens], each below the vocabulary  */
-    const int32_t *types;  /* [tokens], or NULL: 0                 */
-    const int32_t *rows;   /* tokens whose logits are wanted, of LOCUS_MODEL_FILL; NULL: of all */
-    int64_t row_count;     /* how many, at most as many as there are tokens */
+    uint32_t size;        /* sizeof(locus_model_batch) as the caller compiled it */
+    uint32_t reserved;    /* 0                                    */
+    const int32_t *ids;   /* [tokens], each below the vocabulary  */
+    const int32_t *types; /* [tokens], or NULL: 0                 */
+    const int32_t *rows;  /* tokens whose logits are wanted, of LOCUS_MODEL_FILL; NULL: of all */
+    int64_t row_count;    /* how many, at most as many as there are tokens */
+    const float *const
+        *memory;           /* [layers] arrays [sequences, memory, width] of models with a memory:
+                                   inputs of the layers that went before; NULL: zeros */
     const float *features; /* [tokens, features] in place of ids, of models that take them */
 } locus_model_batch;
 

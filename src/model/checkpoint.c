@@ -178,7 +178,7 @@ static int is_fused(const model_description *d) { return d->fused_heads || d->fu
 int model_slot_wanted(const model_description *d, model_slot slot)
 {
     switch (slot) {
-    case SLOT_WORD: return !d->shared_words && d->features == 0;
+    case SLOT_WORD: return !d->shared_words && d->features == 0 && d->clusters == 0;
     case SLOT_POSITION: return d->positions > 0 && !d->sinusoidal;
     case SLOT_TYPE: return d->types > 0 && !d->segments;
     case SLOT_EMBEDDING_NORM_GAIN: return d->embedding_norm;

@@ -35,6 +35,8 @@ typedef struct model_rope {
     int64_t trained;                /* tokens */
 } model_rope;
 
+enum { MODEL_CLUSTERS = 8 };
+
 typedef struct model_description {
     int64_t width, layers, heads, head_dim, feed_forward; /* E, L, H, D, F */
     int64_t vocabulary, embedding_width;                  /* rows and columns of the word table */
@@ -82,6 +84,14 @@ typedef struct model_description {
     int distances; /* 1: the table is made of sinusoids of the distance (options.table), projected by
                       RELATIVE_K; u and w are added to q */
     int segments;  /* 1: a term for pairs of tokens of two types, and no type table */
+
+    int64_t
+        memory; /* > 0: that many tokens went before each sequence; their states are given, or 0 */
+    int same_length;  /* 1: a token sees as many keys as there is memory, not all of it */
+    int64_t clusters; /* > 0: the word table is stored in parts of ever narrower rows, each with its
+                         map to the width; they are put together when a model is opened */
+    int64_t cluster_end[MODEL_CLUSTERS]; /* the first token behind each part */
+    int64_t cluster_width[MODEL_CLUSTERS];
 
     int64_t
         window; /* > 0: a table of that many distances to either side for keys and one for values;

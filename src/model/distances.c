@@ -9,14 +9,22 @@
  * distance first + r, projected by a map of each layer. The sinusoids depend on lengths alone, so a
  * pass has them; the projected rows are made anew in every layer, in one buffer. */
 
-int64_t model_first_distance(const locus_model_pass *p)
+static int64_t last_distance(const locus_model_pass *p)
 {
-    const int64_t clamp = p->model->description.options.clamp;
-    const int64_t most = p->longest > 0 ? p->longest - 1 : 0;
-    return -(clamp > 0 && clamp < most ? clamp : most);
+    const model_description *d = &p->model->description;
+    const int64_t most = p->longest > 0 ? p->longest - 1 + d->memory : 0;
+    return d->options.clamp > 0 && d->options.clamp < most ? d->options.clamp : most;
 }
 
-int64_t model_distance_rows(const locus_model_pass *p) { return 1 - 2 * model_first_distance(p); }
+int64_t model_first_distance(const locus_model_pass *p)
+{
+    return p->model->description.causal ? 0 : -last_distance(p);
+}
+
+int64_t model_distance_rows(const locus_model_pass *p)
+{
+    return last_distance(p) - model_first_distance(p) + 1;
+}
 
 typedef struct job {
     const locus_model_pass *pass;

@@ -187,6 +187,25 @@ static const float *remember(const run *r, int64_t layer, int64_t s)
     return row;
 }
 
+/* k and v of a sequence behind those of its memory. Returns the first of them all. */
+static const float *put_before(const run *r, int64_t layer, int64_t s)
+{
+    const int64_t A = r->d->heads * r->d->head_dim, M = r->d->memory, E = r->d->width;
+    const int64_t first = r->pass->offsets[s], length = r->pass->offsets[s + 1] - first;
+    const size_t bytes = (size_t)(2 * A) * sizeof(float);
+    if (r->batch->memory == NULL) /* maps without biases make nothing of nothing */
+        memset(r->w.kv, 0, (size_t)M * bytes);
+    else {
+        model_map_apply(r->m, r->w.linear, &model_layer_at(r->m, layer)->qkv, r->w.before,
+                        r->batch->memory[layer] + s * M * E, M, NULL);
+        for (int64_t i = 0; i < M; i++)
+            memcpy(r->w.kv + i * 2 * A, r->w.before + i * 3 * A + A, bytes);
+    }
+    for (int64_t i = 0; i < length; i++)
+        memcpy(r->w.kv + (M + i) * 2 * A, r->w.qkv + (first + i) * 3 * A + A, bytes);
+    return r->w.kv;
+}
+
 static locus_status attend_sequence(const run *r, int64_t layer, int64_t s)
 {
     const model_description *d = r->d;
@@ -197,6 +216,11 @@ static locus_status attend_sequence(const run *r, int64_t layer, int64_t s)
     if (r->pass->cache != NULL) {
         k = remember(r, layer, s);
         keys += past_of(r, s);
+        stride = 2 * half;
+    }
+    if (d->memory > 0) {
+        k = put_before(r, layer, s);
+        keys += d->memory;
         stride = 2 * half;
     }
     locus_tensors in = model_layer_at(r->m, layer)->tables;

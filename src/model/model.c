@@ -278,6 +278,7 @@ void locus_model_describe(const locus_model *m, locus_model_info *info)
         .head = (uint32_t)decoder->head,
         .multi_label = (uint32_t)d->multi_label,
         .labels = d->labels,
+        .memory = d->memory,
         .features = d->features,
         .modules = (uint32_t)m->modules,
         .bias_each_layer = (uint32_t)d->bias_each_layer,

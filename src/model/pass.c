@@ -70,6 +70,10 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
     if (d->head == LOCUS_MODEL_FILL) w->fill = carve(&c, N, d->embedding_width, sizeof(float));
     if (d->conformer) w->glu = carve(&c, N, d->width, sizeof(float));
     if (d->turned_input) w->turned = carve(&c, N, d->width, sizeof(float));
+    if (d->memory > 0) {
+        w->before = carve(&c, d->memory, 3 * A, sizeof(float));
+        w->kv = carve(&c, d->memory + p->longest, 2 * A, sizeof(float));
+    }
     if (d->distances) w->distances = carve(&c, p->distance_rows, A, sizeof(float));
     if (d->segments) w->pairs = carve(&c, d->heads, p->longest * p->longest, sizeof(float));
     w->lse = carve(&c, d->heads, p->longest, sizeof(float));
@@ -125,6 +129,7 @@ static locus_status make_plan(const locus_model_pass *p, pass_plan *made, locus_
     if (d->scaled_products) config.scale = 1.0 / sqrt((double)d->head_dim);
     if (made->cross && d->cross_unscaled) config.scale = 1.0;
     config.causal = (uint32_t)(d->causal && !made->cross);
+    if (d->same_length) config.window_left = d->memory - 1;
     config.threads = m->workers.threads;
     config.isa = m->workers.kernels->isa;
     config.allocator = m->allocator;
@@ -165,8 +170,9 @@ static locus_status add_plans(locus_model_pass *p, int64_t s, locus_error *error
     const int64_t length = p->offsets[s + 1] - p->offsets[s];
     const int64_t past = c != NULL ? c->past[s] : 0;
     if (length == 0) return LOCUS_OK;
-    LOCUS_TRY(
-        add_plan(p, &(pass_plan){.queries = length, .keys = past + length}, &p->plan_of[s], error));
+    LOCUS_TRY(add_plan(
+        p, &(pass_plan){.queries = length, .keys = past + length + p->model->description.memory},
+        &p->plan_of[s], error));
     if (p->model->description.segments) {
         size_t behind;
         LOCUS_TRY(add_plan(p, &(pass_plan){.queries = length, .keys = past + length, .pairs = 1},

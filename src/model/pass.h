@@ -58,6 +58,8 @@ typedef struct pass_work {
     float *fill;            /* [N, W] of a head that fills masks; or NULL */
     float *glu;             /* [N, E] of a conformer block; or NULL                */
     float *turned;          /* [N, E] turned input; or NULL                        */
+    float *before;          /* [memory, 3 A] of a memory; or NULL                  */
+    float *kv;              /* [memory + longest, 2 A] with it before; or NULL     */
     float *distances;       /* [distance_rows, A] projected sinusoids; or NULL    */
     float *pairs;           /* [H, longest, longest] of pairs of two types; or NULL */
     float *narrowed;        /* [N, W] before logits; or NULL */

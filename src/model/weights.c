@@ -173,7 +173,7 @@ static locus_status read_fused(loader *r, int64_t layer, model_map *map)
 {
     const model_description *d = r->d;
     const int64_t A = d->heads * d->head_dim, all = 3 * A;
-    if (d->biases) {
+    if (d->biases && !d->attention_unbiased) {
         float *bias = keep_floats(r->m, all);
         if (bias == NULL) return no_memory(r->error);
         map->bias = locus_view(bias, LOCUS_F32, 1, &all);
@@ -517,11 +517,53 @@ static locus_status read_rope(loader *r)
     return LOCUS_OK;
 }
 
+/* One part of the word table, mapped to the width: to [its rows, E]. A description of that part alone
+ * says what its tensors look like. */
+static locus_status read_cluster(loader *r, int64_t index, int64_t first, float *to)
+{
+    model_description part = *r->d;
+    model_map map = {.bias = {.rank = 0}};
+    part.vocabulary = r->d->cluster_end[index] - first;
+    part.embedding_width = r->d->cluster_width[index];
+    const model_description *whole = r->c->description;
+    const size_t count = (size_t)model_slot_elements(&part, SLOT_WORD);
+    float *rows = locus_allocate(r->m->allocator, count, sizeof(float));
+    if (rows == NULL) return no_memory(r->error);
+    r->c->description = &part;
+    locus_status status = model_checkpoint_read(r->c, SLOT_WORD, index, rows, r->error);
+    const int mapped = model_checkpoint_has(r->c, SLOT_EMBEDDING_MAP, index);
+    if (status == LOCUS_OK && (mapped || part.embedding_width != part.width)) {
+        status = model_checkpoint_read(r->c, SLOT_EMBEDDING_MAP, index, r->scratch, r->error);
+        const size_t before = r->m->block_count;
+        if (status == LOCUS_OK) status = pack(r, &map, part.width, part.embedding_width);
+        if (status == LOCUS_OK)
+            model_map_apply(r->m, r->linear, &map, to, rows, part.vocabulary, NULL);
+        while (r->m->block_count > before)
+            locus_release(r->m->allocator, r->m->blocks[--r->m->block_count]);
+    } else if (status == LOCUS_OK)
+        memcpy(to, rows, count * sizeof(float));
+    r->c->description = whole;
+    locus_release(r->m->allocator, rows);
+    return status;
+}
+
+static locus_status read_clusters(loader *r)
+{
+    const model_description *d = r->d;
+    float *table = keep_floats(r->m, d->vocabulary * d->width);
+    if (table == NULL) return no_memory(r->error);
+    r->m->word = table;
+    for (int64_t i = 0, first = 0; i < d->clusters; first = d->cluster_end[i++])
+        LOCUS_TRY(read_cluster(r, i, first, table + first * d->width));
+    return LOCUS_OK;
+}
+
 static locus_status read_whole(loader *r, const float **relative, const float **bias)
 {
     locus_model *m = r->m;
     const model_description *d = r->d;
     LOCUS_TRY(read_array(r, SLOT_WORD, 0, &m->word));
+    if (d->clusters > 0) LOCUS_TRY(read_clusters(r));
     if (d->shared_words) m->word = m->encoder->word;
     LOCUS_TRY(read_positions(r));
     LOCUS_TRY(read_rope(r));
@@ -555,6 +597,7 @@ static int64_t scratch_floats(const model_description *d)
 {
     const int64_t counts[] = {
         d->conformer ? d->width * (d->depth_taps + 2) : 0,
+        d->width * d->cluster_width[0],
         3 * model_slot_elements(d, SLOT_Q),
         model_slot_elements(d, SLOT_IN),
         model_slot_elements(d, SLOT_EMBEDDING_MAP),

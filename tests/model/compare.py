@@ -335,6 +335,55 @@ SOUNDS = {
 }
 
 
+XL = dict(d_model=48, n_layer=3, n_head=4, d_head=10, d_inner=100, vocab_size=200, d_embed=32, cutoffs=[20, 90])
+MEMORIES = {
+    "transfo-xl": dict(XL, div_val=2, mem_len=24, clamp_len=30),
+    "transfo-xl-plain": dict(XL, div_val=1, mem_len=70, clamp_len=-1, same_length=False, untie_r=False),
+    "transfo-xl-empty": dict(XL, div_val=4, mem_len=0, clamp_len=9, same_length=False),
+}
+
+
+def transfo_xl():
+    """The module of transformers; it calls type_as(dtype=...), which torch does not have."""
+    from transformers.models.deprecated import transfo_xl
+
+    torch.Tensor.type_as = lambda self, other=None, dtype=None: self.to(dtype if other is None else other.dtype)
+    return transfo_xl
+
+
+def compare_memory(name, folder, settings):
+    """The first segment, which sees a memory of zeros, and a second one, which sees what went before."""
+    torch.manual_seed(1)
+    module = transfo_xl()
+    model = module.modeling_transfo_xl.TransfoXLModel(
+        module.configuration_transfo_xl.TransfoXLConfig(**settings)
+    ).eval()
+    with torch.no_grad():
+        for parameter_name, parameter in model.named_parameters():
+            parameter.normal_(1.0 if "norm.weight" in parameter_name else 0.0, 0.1)
+    os.makedirs(folder, exist_ok=True)
+    tensors = {"transformer." + key: value.clone() for key, value in model.state_dict().items()}
+    save_file(tensors, os.path.join(folder, "model.safetensors"), {"format": "pt"})
+    with open(os.path.join(folder, "config.json"), "w") as file:
+        json.dump(dict(settings, model_type="transfo-xl"), file)
+    mine, worst = Model(folder), 0.0
+    for length in LENGTHS:
+        generator = torch.Generator().manual_seed(length)
+        mems = memory = None
+        for segment in range(2):
+            ids = torch.randint(0, 200, (1, length), generator=generator)
+            with torch.no_grad():
+                found = model(ids, mems=mems, output_hidden_states=True)
+            states = mine.states(ids[0], memory=memory)
+            for got, want in zip(states, found.hidden_states, strict=True):
+                worst = max(worst, float(numpy.abs(got - want[0].numpy()).max() / want.abs().max()))
+            mems = found.mems
+            if settings["mem_len"] > 0:
+                before = memory or [numpy.zeros((settings["mem_len"], 48), "f4")] * 3
+                memory = [numpy.concatenate([a, b])[-settings["mem_len"] :] for a, b in zip(before, states)]
+    print("PASSED" if worst <= TOLERANCE else "FAILED", name, "%.1e of the largest element" % worst, flush=True)
+
+
 def hidden_file(folder, *arguments):
     """What `locus run --task hidden` writes."""
     output = os.path.join(folder, "hidden.safetensors")
@@ -440,6 +489,8 @@ def main(what, folder, *options):
             path = os.path.join(folder, name)
             make_random(path, family, settings)
             compare_head(name, path)
+        for name, settings in MEMORIES.items():
+            compare_memory(name, os.path.join(folder, name), settings)
         for name, (family, settings) in SOUNDS.items():
             path = os.path.join(folder, name)
             make_random(path, family, settings)

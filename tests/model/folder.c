@@ -83,6 +83,10 @@ const test_model test_models[] = {
     {"wav2vec2-rotary", "wav2vec2-conformer",
      "{\"model_type\": \"wav2vec2-conformer\", " SIZES ", \"conv_dim\": [16, 10], "
      "\"conv_depthwise_kernel_size\": 5, \"position_embeddings_type\": \"rotary\"}"},
+    {"transfo-xl", "transfo-xl",
+     "{\"model_type\": \"transfo-xl\", \"d_model\": 24, \"n_layer\": 2, \"n_head\": 3, "
+     "\"d_head\": 10, \"d_inner\": 40, \"d_embed\": 16, \"vocab_size\": 50, \"cutoffs\": [10, 30], "
+     "\"div_val\": 2, \"mem_len\": 12, \"clamp_len\": 20}"},
     {"t5", "t5", "{\"model_type\": \"t5\", " T5 "}"},
     {"mt5", "mt5", "{\"model_type\": \"mt5\", " T5 ", \"feed_forward_proj\": \"gated-gelu\"}"},
     {"umt5", "umt5",
@@ -246,6 +250,21 @@ static void write_index(const char *path)
                "\"two.safetensors\", \"c\": \"one.safetensors\"}}");
 }
 
+/* Parts of a word table, each with its map. */
+static void put_clusters(writer *w, const model_family *family, const model_description *d)
+{
+    for (int64_t i = 0, first = 0; i < d->clusters; first = d->cluster_end[i++]) {
+        model_description part = *d;
+        char name[128];
+        part.vocabulary = d->cluster_end[i] - first;
+        part.embedding_width = d->cluster_width[i];
+        snprintf(name, sizeof name, "%sword_emb.emb_layers.%d.weight", family->prefixes[0], (int)i);
+        put(w, &part, SLOT_WORD, name);
+        snprintf(name, sizeof name, "%sword_emb.emb_projs.%d", family->prefixes[0], (int)i);
+        put(w, &part, SLOT_EMBEDDING_MAP, name);
+    }
+}
+
 void write_model(const char *path, const test_model *model, const folder_change *change)
 {
     static const folder_change none = {.without = NULL};
@@ -276,6 +295,7 @@ void write_model(const char *path, const test_model *model, const folder_change 
     }
     put_stack(&w, family, &d);
     if (decoder.width > 0) put_stack(&w, family->decoder, &decoder);
+    put_clusters(&w, family, &d);
     for (int i = 0; i <= w.change->shards; i++)
         if (locus_file_commit(w.files[i], &error) != LOCUS_OK) stop(error.text);
     for (size_t i = 0; i < w.count; i++) free(w.blocks[i]);

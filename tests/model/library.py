@@ -32,6 +32,7 @@ class Batch(ctypes.Structure):
         ("types", ctypes.c_void_p),
         ("rows", ctypes.c_void_p),
         ("row_count", ctypes.c_int64),
+        ("memory", ctypes.c_void_p),
         ("features", ctypes.c_void_p),
     ]
 
@@ -69,11 +70,11 @@ class Model:
         if getattr(LIBRARY, name)(*arguments, ctypes.byref(self.error)) != 0:
             raise RuntimeError(self.error.text.decode("utf-8", "replace"))
 
-    def states(self, ids, types=None):
+    def states(self, ids, types=None, memory=None):
         """hidden.0 to hidden.L of one sequence: ids, or rows of features [tokens, width]."""
         arrays = [numpy.empty((len(ids), self.info.width), "f4") for _ in range(self.info.layers + 1)]
         places = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
-        self._run(ids, types, Results(hidden=ctypes.addressof(places)))
+        self._run(ids, types, Results(hidden=ctypes.addressof(places)), memory=memory)
         return arrays
 
     def fill(self, ids, rows=None, types=None):
@@ -88,7 +89,7 @@ class Model:
         self._run(ids, None, Results(logits=pointer(logits)))
         return logits
 
-    def _run(self, ids, types, results, rows=None):
+    def _run(self, ids, types, results, rows=None, memory=None):
         features = numpy.ascontiguousarray(ids, "f4") if numpy.ndim(ids) == 2 else None
         arrays = [None if a is None else numpy.ascontiguousarray(a, "i4") for a in (ids, types, rows)]
         offsets = numpy.array([0, len(ids)], "i8")
@@ -100,6 +101,10 @@ class Model:
             room = ctypes.create_string_buffer(bytes_needed + 8)
             start = (ctypes.addressof(room) + 7) // 8 * 8
             batch = Batch(ctypes.sizeof(Batch), 0, *map(pointer, arrays), 0 if rows is None else len(rows))
+            if memory is not None:
+                kept = [numpy.ascontiguousarray(array, "f4") for array in memory]
+                pointers = (ctypes.c_void_p * len(kept))(*(array.ctypes.data for array in kept))
+                batch.memory = ctypes.addressof(pointers)
             if features is not None:
                 batch.ids, batch.features = None, pointer(features)
             results.size = ctypes.sizeof(Results)

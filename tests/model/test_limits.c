@@ -190,11 +190,45 @@ static void test_pieces(void)
     clear(path);
 }
 
+/* Parts of a word table: 7 cutoffs make MODEL_CLUSTERS of them. */
+static int cutoffs_are_read(int count)
+{
+    text t = {NULL, 0, 0};
+    char number[32];
+    const char *folder = test_folder("cutoffs");
+    char path[1024];
+    model_settings s;
+    model_description d = {.width = 0};
+    locus_error error = {""};
+    add(&t, "{\"model_type\": \"transfo-xl\", \"d_embed\": 256, \"div_val\": 2, \"cutoffs\": [1",
+        1);
+    for (int i = 1; i < count; i++) {
+        snprintf(number, sizeof number, ", %d", i + 1);
+        add(&t, number, 1);
+    }
+    add(&t, "]}", 1);
+    (void)mkdir(folder, 0700);
+    write_text(folder, "config.json", t.data);
+    if (model_settings_read(&s, folder, "config.json", NULL, &error) != LOCUS_OK) exit(2);
+    const locus_status status = model_family_find("transfo-xl")->describe(&s, &d, &error);
+    CHECK(status == LOCUS_OK ? d.clusters == count + 1
+                             : strstr(error.text, "at most 7 cutoffs") != NULL,
+          "%s", error.text);
+    model_settings_free(&s);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    (void)unlink(path);
+    (void)rmdir(folder);
+    free(t.data);
+    return status == LOCUS_OK;
+}
+
 int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
     test_settings();
     test_shards();
     test_pieces();
+    if (check_begin("limits/MODEL_CLUSTERS"))
+        CHECK(cutoffs_are_read(7) && !cutoffs_are_read(8), "cutoffs");
     return check_finish("model/limits");
 }
