@@ -32,8 +32,11 @@ export HF_HUB_OFFLINE TRANSFORMERS_VERBOSITY PYTHONDONTWRITEBYTECODE
     >>"$SCRATCH/decoders.txt" 2>"$SCRATCH/decoders.err" ||
     { tail -n 20 "$SCRATCH/decoders.err"; echo "FAILED generate.py --trained" >>"$SCRATCH/decoders.txt"; }
 
+"$python" tests/model/text.py "$(dirname "$python")/../../models" >"$SCRATCH/text.txt" 2>"$SCRATCH/text.err" ||
+    { tail -n 20 "$SCRATCH/text.err"; echo "FAILED text.py" >>"$SCRATCH/text.txt"; }
 # RESULT NAME DETAIL...
 cat "$SCRATCH/random.txt" "$SCRATCH/decoders.txt" "$SCRATCH/trained.txt" >"$SCRATCH/results"
+cat "$SCRATCH/random.txt" "$SCRATCH/decoders.txt" "$SCRATCH/trained.txt" "$SCRATCH/text.txt" >"$SCRATCH/results"
 while read -r result name detail; do
     begin "model/transformers/$name"
     case $result in
