@@ -38,6 +38,7 @@ setup-tests: ## the same, and a venv under build/ for the tests of the Python pa
 demo: setup ## every scheme, judged and timed; build/demo/index.html explains them, build/page/index.html computes
 	@$(MAKE) all
 	@$(BUILD)/locus demo --output $(BUILD)/demo
+	@tools/demo-models.sh $(BUILD)
 	@lacks=$$(tools/setup.sh page-missing); if [ -z "$$lacks" ]; then $(MAKE) page | tail -n 1; \
 	    else echo "no page that computes: it needs $$lacks"; fi
 

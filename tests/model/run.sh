@@ -35,7 +35,6 @@ export HF_HUB_OFFLINE TRANSFORMERS_VERBOSITY PYTHONDONTWRITEBYTECODE
 "$python" tests/model/text.py "$(dirname "$python")/../../models" >"$SCRATCH/text.txt" 2>"$SCRATCH/text.err" ||
     { tail -n 20 "$SCRATCH/text.err"; echo "FAILED text.py" >>"$SCRATCH/text.txt"; }
 # RESULT NAME DETAIL...
-cat "$SCRATCH/random.txt" "$SCRATCH/decoders.txt" "$SCRATCH/trained.txt" >"$SCRATCH/results"
 cat "$SCRATCH/random.txt" "$SCRATCH/decoders.txt" "$SCRATCH/trained.txt" "$SCRATCH/text.txt" >"$SCRATCH/results"
 while read -r result name detail; do
     begin "model/transformers/$name"
