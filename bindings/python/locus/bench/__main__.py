@@ -15,12 +15,14 @@ examples:
   python -m locus.bench --only models --full-models      DeBERTa-v3-base and T5-base encoders, 12 layers, patched and not
   python -m locus.bench --only hub --threads 1           attn_implementation="locus" beside "sdpa": prefill, decoding, training
   python -m locus.bench --only training --threads 1      steps of `locus lab train` beside PyTorch loops of the same model
+  python -m locus.bench --only runtime --sizes 16,128,512 --pass forward --threads 1
+                                                         encoders by the C runtime beside torch, ONNX Runtime and CTranslate2
   python -m locus.bench --no-flex -o results             without the minutes that compiling FlexAttention takes
   python -m locus.bench --only plain,t5,shaw,xl-core,deberta-core --sizes 64,128 --heads 96 --threads 1 \\
       --pass forward --layout heads --keep-memory        attention alone against the best of PyTorch and ONNX Runtime
 
 Writes bench.json, bench.md and bench.svg. Every output is compared with double precision before it is timed. Both sides have the
-same threads. Without --only, models are measured up to 512 tokens and hub is left out. Exit code 1: a contestant computed something else.
+same threads. Without --only, models are measured up to 512 tokens and hub and runtime are left out. Exit code 1: a contestant computed something else.
 """
 
 MOST_TOKENS_OF_A_QUICK_MODEL = 512

@@ -19,6 +19,7 @@ class Contest:
     runs: dict = field(default_factory=dict)  # contestant -> callable; "locus" is one of them
     forward_only: set = field(default_factory=set)
     absent: dict = field(default_factory=dict)  # contestant -> why
+    holder: object = None  # what must live as long as the contest
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``--only`` can name: functions of (Shape, options), each of which makes one contest."""
 
-from . import hub, kernels, models, modules
+from . import hub, kernels, models, modules, runtime
 
 CONTESTS = {
     "plain": (kernels.plain,),
@@ -18,6 +18,7 @@ CONTESTS = {
     "conformer": (modules.conformer,),
     "models": (models.deberta, models.t5),
     "hub": (hub.llama, hub.llama_decoding, hub.gemma3, hub.gpt2, hub.bert),
+    "runtime": (runtime.minilm, runtime.bert_base, runtime.deberta),
 }
 
-BY_NAME = {"hub"}  # whole models, several minutes: only if asked for
+BY_NAME = {"hub", "runtime"}  # whole models, several minutes: only if asked for
