@@ -149,6 +149,7 @@ typedef struct bias_map {
     locus_model_info info;
     int64_t reach, tables; /* distances -reach .. reach; panels */
     float *zeros;          /* q, k and v of reach + 1 tokens */
+    float **qkv;           /* [layers], each of them those */
     double *row;           /* [terms][reach + 1] */
     double *bias;          /* [tables][heads][2 reach + 1] */
 } bias_map;
@@ -197,13 +198,12 @@ static int read_layer(const bias_map *b, int64_t layer)
                                    .batch = EXPLAIN_NONE,
                                    .query = EXPLAIN_NONE,
                                    .key = EXPLAIN_NONE};
-    float *qkv[1] = {b->zeros};
     model_call model = {.command = "plot",
                         .folder = b->values->scheme,
                         .model = b->model,
                         .info = b->info,
                         .tokens = b->reach + 1,
-                        .qkv = qkv - layer};
+                        .qkv = b->qkv};
     int exit_code = explain_open_layer(&call, &values, &model);
     if (exit_code != CLI_DONE) return exit_code;
     const size_t term = bias_term(&call);
@@ -293,9 +293,11 @@ static int make_bias(bias_map *b)
     const int64_t layers = b->info.layers;
     b->tables = b->info.bias_each_layer ? layers : 1;
     b->zeros = calloc(tokens * (size_t)b->info.qkv_width, sizeof *b->zeros);
+    b->qkv = calloc((size_t)layers + 1, sizeof *b->qkv);
     b->row = calloc(tokens * EXPLAIN_TERMS, sizeof *b->row);
     b->bias = calloc((size_t)(b->tables * b->info.heads) * 2 * tokens, sizeof *b->bias);
-    if (b->zeros == NULL || b->row == NULL || b->bias == NULL) return no_memory();
+    if (b->zeros == NULL || b->qkv == NULL || b->row == NULL || b->bias == NULL) return no_memory();
+    for (int64_t l = 0; l < layers; l++) b->qkv[l] = b->zeros;
     int exit_code = CLI_DONE;
     for (int64_t l = 0; exit_code == CLI_DONE && l < b->tables; l++) exit_code = read_layer(b, l);
     return exit_code == CLI_DONE ? draw_bias(b) : exit_code;
@@ -312,6 +314,7 @@ static int plot_bias(const plot_values *v)
     locus_model_describe(b.model, &b.info);
     const int exit_code = make_bias(&b);
     free(b.zeros);
+    free(b.qkv);
     free(b.row);
     free(b.bias);
     locus_model_free(b.model);

@@ -75,6 +75,9 @@ def _ctranslate2_run(folder: str, ids: torch.Tensor):
 
 
 def _contest(name: str, model, ids: torch.Tensor) -> Contest:
+    from transformers import logging
+
+    logging.set_verbosity_error()  # the pooler that is not in the file is not used
     model = model.eval()
     mask = torch.ones_like(ids)
     contest = Contest(name, [], _mean(copy.deepcopy(model).double(), ids, mask))
