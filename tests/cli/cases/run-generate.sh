@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The published story of stories260K, word for word; beams, sampling, lines of a file.
-model=$(dirname "$GOLDEN")/data/stories260K
+model=$GOLDEN/../../examples/stories260K
 run() { "$LOCUS" run "$model" --threads 1 "$@"; }
 run --ids 1 --max-length 201
 run "Once upon a time" --max-length 24 --beams 4
