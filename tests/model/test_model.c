@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "model/folder.h"
 #include "support/allocator.h"
@@ -366,6 +367,24 @@ static void test_rows(void)
     locus_model_free(model);
 }
 
+/* A shard that ends before its numbers do, and one that ends in its header. */
+static void test_truncated(void)
+{
+    static const long lengths[] = {0, 7, 200, 5000};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        if (!check_begin("model/truncated/%ld", lengths[i])) continue;
+        const char *path = test_folder("truncated");
+        char file[1024];
+        write_model(path, &test_models[0], &(folder_change){.shards = 1});
+        snprintf(file, sizeof file, "%s/two.safetensors", path);
+        FILE *shard = fopen(file, "r+b");
+        if (shard == NULL || ftruncate(fileno(shard), lengths[i]) != 0) exit(2);
+        fclose(shard);
+        expect_refusal(path, LOCUS_ERR_FORMAT, "two.safetensors");
+        remove_model(path);
+    }
+}
+
 static void test_calls(void)
 {
     static answer a;
@@ -446,6 +465,7 @@ int main(int argc, char **argv)
     }
     test_configs();
     test_indexes();
+    test_truncated();
     test_rows();
     test_calls();
     return check_finish("model/model");
