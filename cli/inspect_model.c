@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "inspect.h"
 #include "json.h"
@@ -234,8 +235,20 @@ static void look(inspection *x)
     find_refusals(x, &error);
 }
 
+/* A folder of something else is refused like a file of something else. */
+static int holds_a_model(const char *folder)
+{
+    char path[4096];
+    const int length = snprintf(path, sizeof path, "%s/config.json", folder);
+    return length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
+}
+
 int inspect_model(const char *folder, int as_json)
 {
+    if (!holds_a_model(folder))
+        return cli_complain(
+            "inspect", CLI_REFUSED,
+            "%s: found a folder without config.json, expected the folder of a model", folder);
     inspection x = {.folder = folder,
                     .info = {.size = sizeof x.info},
                     .words = {.size = sizeof x.words}};

@@ -46,7 +46,7 @@ def dead_storage():
     return tensor
 
 
-TYPES = ["f8", "f2", "i1", "i2", "i4", "i8", "u2", "u4", "u8", "c8", ">f4", "O", "S4", "U2", "M8[s]", "f4,u1"]
+TYPES = ["f8", "i1", "i2", "i4", "i8", "u2", "u4", "u8", "c8", ">f4", "O", "S4", "U2", "M8[s]", "f4,u1"]
 THINGS = [
     lambda r: r.choice([3, 0.5, "text", b"", [1, 2], {}, (), object(), None, True, Ellipsis, np.float32(1), np, Raises]),
     lambda r: Raises(),
