@@ -13,13 +13,20 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # In the order of their imports.
-SCRIPTS = ("dom", "module", "state", "draw", "options", "controls", "repeat", "take", "explore", "live", "lessons", "main")
+SCRIPTS = ("dom", "module", "state", "draw", "options", "controls", "repeat", "take", "explore", "live", "lessons", "found", "main")
 
 EXPLORE = """<section id="explore" aria-labelledby="explore-heading">
 <h2 id="explore-heading">Explore</h2>
 <p>Type a sentence, choose a scheme, move what can be moved: every number below is computed by Locus itself, in this
-page. Contents and tables are made up, from a seed; equal words have equal contents.</p>
+page. Contents and tables are made up, from a seed, and equal words have equal contents; or, with “trained on novels”, they are
+those of the first layer of a small model that <code>locus lab</code> trained on text, a character a token.</p>
 <div id="explore-place"><p>This part needs scripts and WebAssembly. The lessons below do without them.</p></div>
+</section>
+<section id="found-section" aria-labelledby="found-heading">
+<h2 id="found-heading">What training found</h2>
+<p>One small model per scheme, the same weights to begin with, the same text, the same number of steps
+(<code>locus lab train</code>): how well does each read windows longer than those it was trained on?</p>
+<div id="found-place"><p>This chart needs scripts.</p></div>
 </section>
 """
 
@@ -56,6 +63,11 @@ def one_picture(page):
                   page, flags=re.S)
 
 
+def pack(path):
+    with open(path, "rb") as file:
+        return base64.b64encode(gzip.compress(file.read(), 9, mtime=0)).decode()
+
+
 def style_hash(text):
     return "'sha256-%s'" % base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
@@ -66,11 +78,11 @@ def main():
     page = page.replace("</style>\n</head>", read("style.css") + "</style>\n</head>", 1)
     page = page.replace('<main id="main">', EXPLORE + '<main id="main">', 1)
     page = re.sub(r' style="[^"]*"', "", page)
-    with open(module, "rb") as file:
-        packed = base64.b64encode(gzip.compress(file.read(), 9, mtime=0)).decode()
     script = bundle()
-    page = page.replace("</body>", '<script type="application/gzip" id="library">%s</script>\n<script>%s</script>\n</body>'
-                        % (packed, script), 1)
+    page = page.replace("</body>", '<script type="application/gzip" id="library">%s</script>\n'
+                        '<script type="application/gzip" id="trained">%s</script>\n'
+                        '<script type="application/json" id="found">%s</script>\n<script>%s</script>\n</body>'
+                        % (pack(module), pack(os.path.join(HERE, "trained.safetensors")), read("found.json").strip(), script), 1)
     styles = sorted({style_hash(text) for text in re.findall(r"<style>(.*?)</style>", page, flags=re.S)})
     policy = "default-src 'none'; script-src 'wasm-unsafe-eval' %s; style-src %s; img-src data:; base-uri 'none'; form-action 'none'" % (
         style_hash(script), " ".join(styles))

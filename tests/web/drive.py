@@ -120,12 +120,12 @@ def controls(page, scheme):
     return found
 
 
-def numbers(page, scheme):
+def numbers(page, scheme, more=""):
     """The pair on the screen, its terms and weight, as `locus explain` gives them for the saved case file."""
     path = os.path.join(page.scratch, scheme + ".safetensors")
     found = []
     for causal, head in (("0", 0), ("1", 3)):
-        page.visit("#s=%s&c=%s&h=%d&m=6&n=2" % (scheme, causal, head))
+        page.visit("#s=%s&c=%s&h=%d&m=6&n=2%s" % (scheme, causal, head, more))
         data = page.tab.evaluate("btoa(String.fromCharCode(...locusPage.locus.caseFile(0)))")
         with open(path, "wb") as file:
             file.write(base64.b64decode(data))
@@ -138,6 +138,52 @@ def numbers(page, scheme):
         weight = float(page.tab.evaluate("document.getElementById('equation').dataset.weight"))
         found += compare_pair(want, got, weight)
     return found
+
+
+def trained(page):
+    """Trained layers: every scheme that has one, against `locus explain`; one that has none says so."""
+    page.visit()
+    schemes = page.tab.evaluate("[...locusPage.locus.trained.options.keys()]")
+    found = [] if len(schemes) >= 8 else ["%d schemes have a trained layer" % len(schemes)]
+    for scheme in schemes:
+        found += ["%s: %s" % (scheme, trouble) for trouble in numbers(page, scheme, "&w=1&x=It+is+a+truth,+universally")]
+    page.visit("#s=t5")
+    made_up = page.figures()
+    page.choose(3, "1")
+    if page.figures() == made_up or page.complaint():
+        found.append("the menu shows no trained numbers: " + page.complaint())
+    if page.text("#explore .words").startswith("BOSthe␣cat") is False:
+        found.append("tokens are " + page.text("#explore .words")[:20])
+    page.choose(0, "sinusoidal")
+    if "no trained layer" not in page.complaint():
+        found.append("sinusoidal has no trained layer, and nobody says so")
+    return found
+
+
+def findings(page):
+    """The chart of the lab: a line per chosen scheme, its numbers in a table."""
+    page.visit()
+    before = page.pixels("#figure-found")
+    page.tab.evaluate("document.querySelector('#found-place input').focus()")
+    page.press(" ")
+    found = [] if page.pixels("#figure-found") != before else ["a scheme that is left out changes nothing"]
+    rows = page.tab.evaluate("[...document.querySelectorAll('#found-place tr')].map(r => [...r.children].map(c => c.textContent))")
+    told = json.loads(page.text("#found"))
+    want = [["scheme"] + [str(n) for n in told["lengths"]]] + [
+        [name] + ["undefined" if v is None else "%.3f" % v for v in values] for name, values in told["bpc"].items()]
+    return found + ([] if rows == want else ["the table is not that of the data"])
+
+
+def touch(page):
+    """A finger on a map chooses a pair."""
+    page.visit()
+    before = page.tab.evaluate("location.hash")
+    x, y = page.tab.evaluate("(e => { e.scrollIntoView({block: 'center'}); const b = e.getBoundingClientRect(); return"
+                             " [b.x + b.width * 0.6, b.y + b.height * 0.4]; })(document.querySelector('#figure-weight'))")
+    page.tab.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
+    page.tab.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+    page.settle()
+    return [] if page.tab.evaluate("location.hash") != before else ["a touch on the map chooses no pair"]
 
 
 def compare_pair(want, got, weight):
@@ -300,7 +346,7 @@ def main():
         for scheme in names[::4] if os.environ.get("LOCUS_TEST_SAMPLE") else names:
             report("controls/" + scheme, controls, scheme)
             report("numbers/" + scheme, numbers, scheme)
-        for case in (keyboard_tour, pointer, shared_address, hostile, lessons):
+        for case in (keyboard_tour, pointer, touch, shared_address, hostile, lessons, trained, findings):
             report(case.__name__, case)
         report("console", lambda page: look_at.console(page.visit().tab))
         report("network", lambda page: look_at.requests(page.visit().tab, page.url))

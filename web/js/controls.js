@@ -20,6 +20,7 @@ export function makeControls(schemes) {
         right: input({ type: "number", min: "-1", max: String(LONGEST) }),
         scale: input({ type: "number", step: "any" }),
         seed: input({ type: "number", min: "0", max: "1000000" }),
+        weights: select([["0", "made up"], ["1", "trained on novels"]], "0"),
         options: element("div", { className: "fields", id: "scheme-options" }),
         secondOptions: element("div", { className: "fields", id: "second-options" }),
         complaint: element("p", { className: "complaint", role: "alert" }),
@@ -32,7 +33,7 @@ export function makeControls(schemes) {
     const common = element("div", { className: "fields" }, field("Scheme", ui.scheme), field("Beside it", ui.second),
         field("Head", ui.head), field("Causal", ui.causal), field("Window left", ui.left, "-1: no limit"),
         field("Window right", ui.right, "-1: no limit"), field("Scale", ui.scale, "empty: the scheme's own"),
-        field("Seed", ui.seed, "of the made-up contents"));
+        field("Seed", ui.seed, "of the made-up contents"), field("Numbers", ui.weights));
     const all = element("div", {}, field("Sentence", ui.sentence), common, ui.options, ui.secondOptions, ui.complaint,
         ui.words, ui.terms, ui.equation, ui.live, ui.figures);
     return { ...ui, all };

@@ -4,7 +4,7 @@
 import { element, number } from "./dom.js";
 import { Refused, TERM } from "./module.js";
 import { Palette, surface, drawMap, drawBars, drawCurves, drawClocks, mapLayout } from "./draw.js";
-import { startState, readHash, writeHash, tokensOf, wordsLeftOut, LONGEST } from "./state.js";
+import { startState, readHash, writeHash, tokensOf, charactersOf, wordsLeftOut, LONGEST } from "./state.js";
 import { optionControls, controlText } from "./options.js";
 import { makeControls, makeFigures } from "./controls.js";
 import { takeAlong } from "./take.js";
@@ -66,6 +66,7 @@ export class Explore {
         this.ui.left.addEventListener("input", () => this.setNumber("windowLeft", this.ui.left));
         this.ui.right.addEventListener("input", () => this.setNumber("windowRight", this.ui.right));
         this.ui.seed.addEventListener("input", () => this.setNumber("seed", this.ui.seed));
+        this.ui.weights.addEventListener("change", () => this.setWeights(this.ui.weights.value === "1"));
         this.ui.scale.addEventListener("input", () => this.set({ scale: this.ui.scale.value === "" ? null : Number(this.ui.scale.value) }));
     }
 
@@ -74,6 +75,12 @@ export class Explore {
         Object.assign(this.state, change);
         this.problems = [];
         this.ask(chapter);
+    }
+
+    /** Trained layers saw what came before, so they start causal; their options are those of the training. */
+    setWeights(/** @type {boolean} */ trained) {
+        this.set({ trained, causal: trained, options: new Map(), secondOptions: new Map(), off: 0 }, true);
+        this.showState();
     }
 
     setNumber(/** @type {"windowLeft" | "windowRight" | "seed"} */ name, /** @type {HTMLInputElement} */ input) {
@@ -98,6 +105,7 @@ export class Explore {
         this.ui.right.value = String(s.windowRight);
         this.ui.scale.value = s.scale === null ? "" : String(s.scale);
         this.ui.seed.value = String(s.seed);
+        this.ui.weights.value = s.trained ? "1" : "0";
         this.shown = ""; // options follow with the call
     }
 
@@ -105,6 +113,7 @@ export class Explore {
         const make = (/** @type {number} */ slot, /** @type {string} */ name, /** @type {Map<string, string>} */ chosen) => {
             const scheme = this.locus.schemes.find(x => x.name === name), call = this.locus.calls[slot];
             if (scheme === undefined || call?.scheme !== name) return [];
+            if (this.state.trained) return [];
             return optionControls(scheme, chosen, call.options, () => this.ask());
         };
         this.ui.options.replaceChildren(...make(0, this.state.scheme, this.state.options));
@@ -169,8 +178,10 @@ export class Explore {
     /** @param {string} scheme @param {Map<string, string>} options */
     request(scheme, options) {
         const s = this.state;
+        if (s.trained && !this.locus.trained.options.has(scheme))
+            throw new Refused(`${scheme}: found no trained layer, expected one of ${[...this.locus.trained.options.keys()].join(", ")}`);
         return {
-            scheme, options: /** @type {[string, string][]} */ ([...options]), tokens: this.tokens, causal: s.causal,
+            scheme, options: s.trained ? this.locus.trained.options.get(scheme) ?? [] : [...options], trained: s.trained, tokens: this.tokens, causal: s.causal,
             windowLeft: s.windowLeft, windowRight: s.windowRight, scale: s.scale, seed: s.seed,
         };
     }
@@ -178,8 +189,8 @@ export class Explore {
     /** @param {boolean} keepAddress @param {boolean} [chapter] */
     refresh(keepAddress, chapter = false) {
         const s = this.state;
-        this.tokens = tokensOf(s.sentence);
-        const leftOut = wordsLeftOut(s.sentence);
+        this.tokens = s.trained ? charactersOf(s.sentence, this.locus.trained.characters) : tokensOf(s.sentence);
+        const leftOut = s.trained ? 0 : wordsLeftOut(s.sentence);
         const notes = [...this.problems];
         if (leftOut > 0) notes.push(`${leftOut} words do not fit: ${LONGEST} are shown`);
         try {

@@ -4,15 +4,19 @@
 import { Locus, unpack } from "./module.js";
 import { Explore } from "./explore.js";
 import { startLessons } from "./lessons.js";
+import { Findings } from "./found.js";
 
 async function start() {
     const place = /** @type {HTMLElement} */ (document.getElementById("explore-place"));
     try {
         const packed = document.getElementById("library")?.textContent ?? "";
         const locus = await Locus.start(await unpack(packed));
+        locus.addTrained(await unpack(document.getElementById("trained")?.textContent ?? ""));
         place.replaceChildren();
         const explore = new Explore(locus, place);
         startLessons(locus, explore);
+        const found = JSON.parse(document.getElementById("found")?.textContent ?? "{}");
+        new Findings(locus, /** @type {HTMLElement} */ (document.getElementById("found-place")), found);
         document.documentElement.dataset.ready = locus.version();
         /** @type {any} */ (window).locusPage = { locus, explore };
     } catch (problem) {

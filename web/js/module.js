@@ -14,7 +14,7 @@
  *   terms: Term[], options: Record<string, number>}} Call
  * @typedef {{terms: Float64Array[], score: Float64Array, weight: Float64Array, visible: Uint8Array}} Explained
  * @typedef {{scheme: string, options: [string, string][], tokens: string[], causal: boolean, windowLeft: number,
- *   windowRight: number, scale: number | null, seed: number}} Request
+ *   windowRight: number, scale: number | null, seed: number, trained: boolean}} Request
  */
 
 /** LOCUS_TERM_ bits of include/locus/scheme.h. */
@@ -32,6 +32,7 @@ export function requestText(/** @type {Request} */ request) {
         "window_right " + request.windowRight,
         "seed " + request.seed,
     ];
+    if (request.trained) lines.push("weights trained");
     if (request.scale !== null) lines.push("scale " + request.scale);
     for (const [name, value] of request.options) lines.push("option " + name + " " + value);
     for (const token of request.tokens) lines.push("token " + token);
@@ -51,6 +52,23 @@ export class Locus {
         exports.page_schemes();
         /** @type {Scheme[]} */
         this.schemes = JSON.parse(this.text());
+        /** Schemes that have a trained layer, with its options, and the characters that it knows. */
+        this.trained = { options: /** @type {Map<string, [string, string][]>} */ (new Map()), characters: "" };
+    }
+
+    /** @param {ArrayBuffer} file tools/trained.py makes it */
+    addTrained(file) {
+        const at = this.exports.page_buffer(file.byteLength);
+        new Uint8Array(this.exports.memory.buffer).set(new Uint8Array(file), at);
+        this.check(this.exports.page_trained(file.byteLength));
+        const bytes = Number(new DataView(file).getBigUint64(0, true));
+        const metadata = JSON.parse(this.decoder.decode(new Uint8Array(file, 8, bytes))).__metadata__;
+        this.trained.characters = metadata.characters;
+        for (const [key, text] of Object.entries(metadata)) {
+            if (!key.startsWith("options.")) continue;
+            const pairs = String(text).split(",").filter(part => part !== "").map(part => part.split("="));
+            this.trained.options.set(key.slice(8), /** @type {[string, string][]} */ (pairs));
+        }
     }
 
     /** @param {ArrayBuffer} wasm */

@@ -7,6 +7,8 @@ const quote = (/** @type {string} */ text) => "'" + text.replace(/'/g, "'\\''") 
 
 /** @param {State} state @param {string[]} tokens */
 export function shellLine(state, tokens) {
+    if (state.trained)
+        return `locus explain view.safetensors --head ${state.head} --query ${state.query} --key ${state.key} # «Case file» saves it`;
     const parts = ["locus explain --scheme", state.scheme, "--tokens", quote(tokens.join(" ")), "--seed", String(state.seed),
         "--head", String(state.head), "--query", String(state.query), "--key", String(state.key)];
     if (state.causal) parts.push("--causal");

@@ -8,14 +8,14 @@ export const SENTENCE = "the cat sat on the mat because it was tired";
 /**
  * @typedef {{sentence: string, scheme: string, second: string, head: number, query: number, key: number,
  *   causal: boolean, windowLeft: number, windowRight: number, scale: number | null, seed: number,
- *   off: number, options: Map<string, string>, secondOptions: Map<string, string>}} State
+ *   trained: boolean, off: number, options: Map<string, string>, secondOptions: Map<string, string>}} State
  */
 
 /** @returns {State} */
 export function startState() {
     return {
         sentence: SENTENCE, scheme: "t5", second: "", head: 0, query: 7, key: 1, causal: false,
-        windowLeft: -1, windowRight: -1, scale: null, seed: 2017, off: 0,
+        windowLeft: -1, windowRight: -1, scale: null, seed: 2017, trained: false, off: 0,
         options: new Map(), secondOptions: new Map(),
     };
 }
@@ -30,6 +30,12 @@ export function tokensOf(/** @type {string} */ sentence) {
 export function wordsLeftOut(/** @type {string} */ sentence) {
     const words = sentence.split(/\s+/u).filter(word => word !== "").length;
     return Math.max(0, words - tokensOf(sentence).length);
+}
+
+/** The start of a text and the characters that the trained models know, a token each; a space is ␣. */
+export function charactersOf(/** @type {string} */ sentence, /** @type {string} */ known) {
+    const all = [...sentence.slice(0, 4096).toLowerCase()].filter(character => known.includes(character));
+    return ["BOS", ...all.map(character => (character === " " ? "␣" : character))].slice(0, LONGEST);
 }
 
 const whole = (/** @type {number} */ low, /** @type {number} */ high) => (/** @type {string} */ text) =>
@@ -65,6 +71,7 @@ const FIELDS = [
     { key: "wr", field: "windowRight", read: whole(-1, LONGEST) },
     { key: "k", field: "scale", read: real },
     { key: "z", field: "seed", read: whole(0, 1000000) },
+    { key: "w", field: "trained", read: flag, write: value => (value ? "1" : "0") },
     { key: "off", field: "off", read: whole(0, 4095) },
     { key: "o", field: "options", read: readOptions, write: writeOptions },
     { key: "p", field: "secondOptions", read: readOptions, write: writeOptions },

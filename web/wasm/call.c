@@ -7,6 +7,7 @@
  *     window_right -1
  *     scale 0.25               absent: the scheme's own
  *     seed 1
+ *     weights trained          absent: made up, from the seed
  *     option buckets 32        as often as needed
  *     token cat                one per position, in order */
 
@@ -18,7 +19,9 @@
 #include <string.h>
 
 #include "exports.h"
+#include "system.h"
 #include "text.h"
+#include "trained.h"
 
 static char *buffer;
 static size_t buffer_room;
@@ -33,6 +36,17 @@ char *page_buffer(size_t bytes)
     }
     if (buffer != NULL) buffer[bytes] = '\0';
     return buffer;
+}
+
+int page_trained(size_t bytes)
+{
+    unsigned char *copy = buffer != NULL ? malloc(bytes) : NULL;
+    if (copy != NULL) memcpy(copy, buffer, bytes);
+    if (copy != NULL && page_file_add("trained", copy, bytes)) return 0;
+    free(copy);
+    text_begin();
+    text_print("trained: no memory for %zu bytes", bytes);
+    return 1;
 }
 
 int call_fail(const locus_error *error)
@@ -59,6 +73,7 @@ static void release(page_call_state *call)
     locus_explainer_free(call->explainer);
     locus_problem_free(call->problem);
     free(call->words);
+    free(call->numbers_of_trained);
     free(call->numbers);
     free(call->visible);
     free(call->forward);
@@ -113,6 +128,10 @@ static int read_line(page_call_state *call, char *line)
     }
     if (strcmp(line, "option") == 0) return read_setting(call, value);
     if (strcmp(line, "token") == 0) return read_token(call, value);
+    if (strcmp(line, "weights") == 0) {
+        call->trained = strcmp(value, "trained") == 0;
+        return call->trained ? 0 : refuse(line, value, "trained");
+    }
     if (strcmp(line, "scale") == 0) return read_scale(call, value);
     if (strcmp(line, "window_left") == 0) return read_integer(line, value, -1, &call->window_left);
     if (strcmp(line, "window_right") == 0)
@@ -128,7 +147,7 @@ static int read_line(page_call_state *call, char *line)
     }
     return refuse("request", line,
                   "scheme, causal, window_left, window_right, scale, seed, "
-                  "option or token");
+                  "weights, option or token");
 }
 
 static int read_request(page_call_state *call)
@@ -145,7 +164,8 @@ static int read_request(page_call_state *call)
     if (scheme == NULL)
         return refuse("scheme", call->scheme != NULL ? call->scheme : "none", "one of the list");
     if (call->token_count == 0) return refuse("tokens", "none", "1 to 64");
-    call->level = (scheme->terms & LOCUS_TERM_INPUT) != 0 ? LOCUS_LAYER : LOCUS_ATTEND;
+    call->level =
+        call->trained || (scheme->terms & LOCUS_TERM_INPUT) != 0 ? LOCUS_LAYER : LOCUS_ATTEND;
     return 0;
 }
 
@@ -159,6 +179,18 @@ static locus_status check_settings(const page_call_state *call, locus_error *err
     for (size_t i = 0; i < call->setting_count && status == LOCUS_OK; i++)
         status = locus_options_set(&options, call->scheme, call->level, call->settings[i].name,
                                    call->settings[i].value, error);
+    return status;
+}
+
+/* The tensors of the trained layer take the place of those that were made up. */
+static locus_status train(page_call_state *call, locus_error *error)
+{
+    locus_tensors *in = call->problem->in;
+    locus_status status = trained_tensors(in, &call->numbers_of_trained, call->scheme, call->tokens,
+                                          call->token_count, error);
+    call->problem->config->scale = 0.25; /* 1 / sqrt(D) for T5, too, as the lab has it */
+    if (in->pos.rank != 0 || in->rel.rank != 0)
+        call->problem->config->scale = LOCUS_UNSET_REAL; /* TUPE, DeBERTa: their own */
     return status;
 }
 
@@ -180,6 +212,8 @@ static locus_status make(page_call_state *call, locus_error *error)
     };
     locus_status status = check_settings(call, error);
     if (status == LOCUS_OK) status = locus_problem_new(&call->problem, &request, error);
+    if (status != LOCUS_OK) return status;
+    if (call->trained) status = train(call, error);
     if (status != LOCUS_OK) return status;
     locus_config *config = call->problem->config;
     config->window_left = call->window_left;

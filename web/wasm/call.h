@@ -2,7 +2,7 @@
 #ifndef LOCUS_WEB_CALL_H
 #define LOCUS_WEB_CALL_H
 
-/* A call of the page: what the reader chose, the made-up tensors, the explainer, and the
+/* A call of the page: what the reader chose, its tensors, the explainer, and the
  * numbers of the head that was explained last. */
 
 #include <locus/locus.h>
@@ -22,8 +22,10 @@ typedef struct page_call_state {
     int64_t window_left, window_right;
     double scale; /* NaN: the scheme's own */
     uint64_t seed;
+    int trained; /* 1: tensors of a trained layer, 0: made up from the seed */
 
     locus_problem *problem;
+    float *numbers_of_trained; /* memory of its tensors; NULL: made up */
     locus_explainer *explainer;
     locus_explainer_info info;
     double *numbers; /* terms [terms][T][T], score [T][T], weight [T][T] */

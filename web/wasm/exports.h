@@ -24,6 +24,8 @@ uint32_t page_ink(uint32_t ink, uint32_t dark); /* 0xRRGGBB of a LOCUS_INK_     
 
 int page_schemes(void); /* text: JSON, every scheme as it is declared */
 
+int page_trained(size_t bytes); /* the buffer is the file of trained layers */
+
 /* The buffer describes a call, a line each: KEY VALUE (call.c has the keys). */
 int page_call(uint32_t slot);
 int page_describe(uint32_t slot); /* text: JSON, sizes and terms of the call */
