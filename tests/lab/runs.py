@@ -16,7 +16,7 @@ import zlib
 from pathlib import Path
 
 LOCUS, ROOT, FULL = sys.argv[1], Path(sys.argv[2]), "full" in sys.argv[3:]
-SMALL = "--width 16 --heads 2 --batch 4 --length 5 --layers 2".split()
+SMALL = "--width 16 --heads 2 --batch 4 --length 5 --layers 2 --rate 2e-3".split()  # a profile may have a rate of its own
 RUN = ["train", "--task", "copy", "--scheme", "t5", *SMALL, "--steps", "60", "--save-every", "7"]
 
 
@@ -186,11 +186,11 @@ def case_comparison_killed(whole):
     words = [LOCUS, "lab", "run", "--profile", "quick", "--tasks", "copy", "--schemes", "t5,none", *SMALL,
              "--steps", "60", "--save-every", "7", "-o", folder]
     for signal_number in (signal.SIGKILL, signal.SIGINT, signal.SIGKILL, signal.SIGTERM) * (5 if FULL else 1):
-        process = subprocess.Popen(words, stderr=subprocess.DEVNULL)
+        process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         time.sleep(random.uniform(0.02, 0.2))
         process.send_signal(signal_number)
         process.wait()
-    subprocess.run(words, check=True, stderr=subprocess.DEVNULL)
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     return same(whole, folder / "runs/copy/t5/seed1")
 
 
