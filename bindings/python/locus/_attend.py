@@ -73,7 +73,8 @@ def attend_backward(dout, q, k, v, mask=None, dropout=0.0, causal=False, scale=N
     """
     config, tensors = _prepare(q, k, v, mask, dropout, causal, scale, scheme, more)
     if out is None or lse is None:
-        out, lse = _results(q, v, None, None)
+        rows, width = shape_of(q)[:3], shape_of(v)[-1:]
+        out, lse = empty(rows + width), empty(rows)  # F32 whatever q is: nobody sees it, and it is not rounded
         _native.forward(config, tensors, out, lse)
     if grads is None:
         grads = gradients_for(tensors, wrt)

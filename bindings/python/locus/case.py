@@ -64,11 +64,13 @@ class Result:
 
 def _array(packed):
     name, dtype, shape, data = packed
+    if dtype == "BF16":  # NumPy has no such type; float32 holds the same numbers
+        return name, (np.frombuffer(data, np.uint16).astype(np.uint32) << 16).view(np.float32).reshape(shape)
     return name, np.frombuffer(data, _DTYPES[dtype]).reshape(shape)
 
 
 def load(path):
-    """Read a case file; it is refused with one line when it breaks a rule."""
+    """Read a case file; it is refused with one line when it breaks a rule. BF16 tensors become float32."""
     _native.case_load(path)  # judges the whole file
     metadata, packed = _native.file_read(path)
     tensors = dict(_array(tensor) for tensor in packed)

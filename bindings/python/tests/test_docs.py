@@ -32,8 +32,9 @@ def test_the_walk():
     assert not said, "".join(said)
 
 
-def test_tensors_and_training(capsys):
+def test_tensors_and_training(capsys, monkeypatch):
     pytest.importorskip("torch")
+    monkeypatch.chdir(ROOT)  # examples name folders of the repository
     (training,) = [block for block in blocks("python.md") if "optimizer" in block]
     lines = [line for line in training.splitlines() if line and not line.startswith("import")]
     assert len(lines) <= 15
