@@ -116,6 +116,7 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
                        &call->gathered_grad);
     call->bias_room =
         locus_take_floats(&arena, plan->call.H * locus_bias_room(plan, &plan->backward));
+    call->shown = locus_shown_carve(plan, &plan->backward, &arena);
     carve_totals(plan, &arena, call);
     if (locus_heads_share_tables(plan))
         locus_carve_relative_backward(plan, &arena, &call->relative);
@@ -269,6 +270,7 @@ static void begin_call(locus_backward_call *call)
     if (!call->accumulate) locus_reduce_zero(call);
     locus_lower_biases(plan, &plan->backward, call->in, call->bias_room);
     call->bias = locus_biases_at(plan, &plan->backward, call->bias_room);
+    locus_shown_fill(plan, &plan->backward, call->in, call->shown);
     if (call->wanted.bias)
         memset(call->bias_total, 0, (size_t)(plan->call.H * plan->span) * sizeof *call->bias_total);
     if (call->wanted.bias || call->wanted.pair_bias)

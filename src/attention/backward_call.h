@@ -12,6 +12,7 @@
 #include "attention/head_tables.h"
 #include "attention/lower.h"
 #include "attention/ragged.h"
+#include "attention/shown.h"
 
 /* What the caller asked for. */
 typedef struct locus_wanted {
@@ -34,6 +35,7 @@ typedef struct locus_backward_call {
     int dense_directly;                    /* bias_dense is not broadcast: tasks own its rows */
     float *bias_room;                      /* [H][locus_bias_room]         */
     locus_biases bias;                     /* in it                        */
+    locus_shown *shown;                    /* NULL: no mask                */
     int64_t sequence;                      /* of a ragged batch: added to the batch entry; else 0 */
     double *bias_total;                    /* [H][span] by z               */
     double *cls_total;                     /* [H][2]                       */

@@ -85,6 +85,7 @@ void locus_backward_worker_begin(const locus_backward_call *call, uint32_t threa
     w->call = call;
     w->slot = NULL;
     w->head = locus_head_at(plan, &plan->backward, call->in, b, h);
+    w->head.shown = call->shown;
     w->scores.head = &w->head;
     w->scores.keys = &w->keys;
     w->scores.tables = &w->tables;

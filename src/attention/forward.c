@@ -27,6 +27,7 @@ static float *carve(const locus_plan *plan, locus_arena *arena, locus_forward_ca
     float *bias = locus_take_floats(arena, plan->call.H * biases);
     locus_gather_carve(plan, LOCUS_FORWARD, arena, arena->base != NULL ? call->in : &plan->shapes,
                        &call->gathered);
+    if (!plan->rows_path) call->shown = locus_shown_carve(plan, &plan->forward, arena);
     call->scratch_bytes = scratch_bytes(plan);
     call->scratch = locus_take(arena, plan->threads, call->scratch_bytes);
     call->partial = locus_take_floats(arena, plan->ragged != NULL ? plan->ragged->partial
@@ -87,6 +88,7 @@ static locus_status forward(const locus_plan *plan, const locus_tables *tables,
     if (tables == NULL && !plan->rows_path) locus_lower_biases(plan, &plan->forward, in, bias);
     if (tables != NULL || !plan->rows_path)
         call.bias = locus_biases_at(plan, &plan->forward, tables != NULL ? tables->bias : bias);
+    locus_shown_fill(plan, &plan->forward, in, call.shown);
     if (plan->ragged != NULL)
         locus_ragged_forward(&call);
     else if (plan->call.Tq > 0 && plan->rows_path)

@@ -5,6 +5,7 @@
 /* One forward call, as its threads see it. */
 
 #include "attention/lower.h"
+#include "attention/shown.h"
 #include "attention/tables.h"
 
 typedef struct locus_forward_call {
@@ -17,6 +18,7 @@ typedef struct locus_forward_call {
     int64_t task_step;          /* from a task to the next that its thread is likely to run */
     char *scratch;              /* [threads][scratch_bytes]           */
     size_t scratch_bytes;
+    locus_shown *shown;     /* NULL: no mask, or the rows path */
     float *partial;         /* of the rows path */
     locus_tensors gathered; /* entries instead of the rows of tables; see gathered.h */
 } locus_forward_call;

@@ -10,6 +10,8 @@
 #include "attention/plan.h"
 #include "core/tensor.h"
 
+typedef struct locus_shown locus_shown;
+
 typedef struct head_context {
     const locus_plan *plan;
     const locus_geometry *geometry; /* of the pass */
@@ -18,6 +20,7 @@ typedef struct head_context {
     int scale_in_panels; /* the scale is multiplied into keys and tables as they are packed; else
                             into query rows as they are loaded */
     int all_seen;        /* every row sees every key: a weight is 0 by underflow only */
+    const locus_shown *shown; /* of the mask, by tile; NULL: see shown.h */
 } head_context;
 
 static inline head_context locus_head_at(const locus_plan *plan, const locus_geometry *geometry,
@@ -29,6 +32,15 @@ static inline head_context locus_head_at(const locus_plan *plan, const locus_geo
                           .b = b,
                           .h = h,
                           .kv = h / (plan->call.H / plan->call.Hk)};
+}
+
+/* Pair (i, j) of batch entry b and head h of a [B or 1, H or 1, Tq, Tk] tensor. */
+static inline const void *locus_pair_at(const locus_tensor *t, size_t bytes, int64_t b, int64_t h,
+                                        int64_t i, int64_t j)
+{
+    const int64_t at = b * locus_broadcast_stride(t, 0) + h * locus_broadcast_stride(t, 1) +
+                       i * t->stride[2] + j * t->stride[3];
+    return (const char *)t->data + at * (int64_t)bytes;
 }
 
 /* The factors of what is packed and of query rows; one of them is 1. */

@@ -63,50 +63,6 @@ static void cut_columns(locus_tile *tile, int64_t end)
     }
 }
 
-static const void *dense_row(const locus_tensor *t, size_t bytes, int64_t b, int64_t h, int64_t i,
-                             int64_t j)
-{
-    const int64_t at = b * locus_broadcast_stride(t, 0) + h * locus_broadcast_stride(t, 1) +
-                       i * t->stride[2] + j * t->stride[3];
-    return (const char *)t->data + at * (int64_t)bytes;
-}
-
-/* Does the mask show one of `rows` x `count` pairs? Strides are in bytes, which its elements are. */
-static int shows(const uint8_t *pairs, const locus_tensor *mask, int64_t rows, int64_t count)
-{
-    enum { WORDS = LOCUS_PANEL / sizeof(uint64_t) };
-    const int64_t row_stride = mask->stride[2], stride = mask->stride[3];
-    const int whole = stride == 1 && count == LOCUS_PANEL;
-    uint64_t any = 0;
-    for (int64_t i = 0; whole && i < rows; i++) {
-        uint64_t words[WORDS];
-        memcpy(words, pairs + i * row_stride, sizeof words);
-        for (int w = 0; w < WORDS; w++) any |= words[w];
-    }
-    for (int64_t i = 0; !whole && i < rows; i++)
-        for (int64_t j = 0; j < count; j++) any |= pairs[i * row_stride + j * stride];
-    return any != 0;
-}
-
-/* The panels between the first and the last of which the mask shows something. */
-static void find_shown(const head_context *head, const locus_tile *tile, locus_block *block)
-{
-    const locus_tensor *mask = &head->in->mask;
-    const int64_t columns = tile->columns, rows = block->rows, stride = mask->stride[3];
-    const uint8_t *pairs =
-        dense_row(mask, 1, head->b, head->h, tile->query + block->first, tile->key);
-    int64_t from = 0, to = columns;
-    for (; from < to; from += LOCUS_PANEL)
-        if (shows(pairs + from * stride, mask, rows, min_i64(LOCUS_PANEL, to - from))) break;
-    while (to > from) {
-        const int64_t last = (to - 1) / LOCUS_PANEL * LOCUS_PANEL;
-        if (shows(pairs + last * stride, mask, rows, to - last)) break;
-        to = last;
-    }
-    block->from = from;
-    block->to = to;
-}
-
 /* Blocks ascend like what causal and window let through; else all are given what one of them
  * sees. A block that sees nothing goes with the one before. */
 static void order_blocks(locus_tile *tile)
@@ -118,6 +74,7 @@ static void order_blocks(locus_tile *tile)
         if (block->from >= block->to) {
             block->from = g > 0 ? block[-1].from : 0;
             block->to = g > 0 ? block[-1].to : 0;
+            block->shows_all = 0;
         } else {
             low = min_i64(low, block->from);
             high = max_i64(high, block->to);
@@ -127,6 +84,7 @@ static void order_blocks(locus_tile *tile)
     for (int64_t g = 0; !ascends && g < tile->block_count; g++) {
         tile->blocks[g].from = low;
         tile->blocks[g].to = high;
+        tile->blocks[g].shows_all = 0;
     }
 }
 
@@ -137,25 +95,41 @@ static void join_blocks(locus_tile *tile)
     for (int64_t g = 0; g < tile->block_count; g++) {
         const locus_block next = tile->blocks[g];
         locus_block *last = &tile->blocks[count - 1];
-        if (count > 0 && last->from == next.from && last->to == next.to)
+        if (count > 0 && last->from == next.from && last->to == next.to) {
             last->rows += next.rows;
-        else
+            last->shows_all &= next.shows_all;
+        } else {
             tile->blocks[count++] = next;
+        }
     }
     tile->block_count = count;
 }
 
-/* Leave out the panels at both ends that the mask hides from LOCUS_REGISTER_ROWS rows. Sums over
- * columns run in panels, so no bit tells. Returns the end of the last column. */
-static int64_t cut_hidden(const head_context *head, locus_tile *tile)
+/* The blocks of LOCUS_REGISTER_ROWS rows that the mask makes. Returns 0 if it hides all. */
+static int find_blocks(const head_context *head, locus_tile *tile)
+{
+    locus_shown room[MAX_BLOCKS];
+    const locus_shown *shown =
+        locus_shown_at(head, tile->query, tile->rows, tile->key / head->geometry->keys, room);
+    int any = 0;
+    tile->block_count = ceil_div(tile->rows, LOCUS_REGISTER_ROWS);
+    for (int64_t g = 0; g < tile->block_count; g++) {
+        const int64_t first = g * LOCUS_REGISTER_ROWS;
+        tile->blocks[g] = (locus_block){.first = first,
+                                        .rows = min_i64(LOCUS_REGISTER_ROWS, tile->rows - first),
+                                        .from = shown[g].from * LOCUS_PANEL,
+                                        .to = min_i64(shown[g].to * LOCUS_PANEL, tile->columns),
+                                        .shows_all = shown[g].all};
+        any |= shown[g].to > shown[g].from;
+    }
+    return any;
+}
+
+/* Leave out the panels at both ends that the mask hides from a block. Sums over columns run in
+ * panels, so no bit tells. Returns the end of the last column. */
+static int64_t cut_hidden(locus_tile *tile)
 {
     int64_t end = 0;
-    tile->block_count = 0;
-    for (int64_t i = 0; i < tile->rows; i += LOCUS_REGISTER_ROWS) {
-        locus_block *block = &tile->blocks[tile->block_count++];
-        *block = (locus_block){.first = i, .rows = min_i64(LOCUS_REGISTER_ROWS, tile->rows - i)};
-        find_shown(head, tile, block);
-    }
     order_blocks(tile);
     join_blocks(tile);
     for (int64_t g = 0; g < tile->block_count; g++) {
@@ -173,9 +147,10 @@ static int64_t cut_hidden(const head_context *head, locus_tile *tile)
  * last. */
 static int64_t find_reach(const head_context *head, locus_tile *tile)
 {
-    const int key_mask = locus_present(&head->in->key_mask);
-    int64_t end = find_columns(head, tile), seen = 0;
-    if (end > 0 && locus_present(&head->in->mask)) end = cut_hidden(head, tile);
+    const int key_mask = locus_present(&head->in->key_mask), mask = locus_present(&head->in->mask);
+    if (mask && !find_blocks(head, tile)) return 0;
+    int64_t end = tile->whole ? tile->columns : find_columns(head, tile), seen = 0;
+    if (end > 0 && mask) end = cut_hidden(tile);
     if (end > 0 && key_mask) end = find_keys(head, tile, end, &seen);
     cut_columns(tile, end);
     tile->key_masked = key_mask && seen < tile->columns;
@@ -195,7 +170,7 @@ int locus_tile_begin(const head_context *head, const locus_queries *queries, int
     tile->key_masked = 0;
     tile->ragged = 0;
     tile->block_count = 1;
-    tile->blocks[0] = (locus_block){0, tile->rows, 0, tile->columns};
+    tile->blocks[0] = (locus_block){0, tile->rows, 0, tile->columns, 0};
     tile->whole = find_whole(&head->plan->call, tile);
     const int masked = locus_present(&head->in->key_mask) || locus_present(&head->in->mask);
     const int64_t end = tile->whole && !masked ? tile->columns : find_reach(head, tile);
@@ -216,7 +191,7 @@ static void add_dense(const head_context *head, const locus_tile *tile, float *s
     float some[MAX_TILE_KEYS];
     for (int64_t i = 0; i < tile->rows; i++) {
         const int64_t from = tile->from[i], count = tile->to[i] - from;
-        const void *row = dense_row(dense, bytes, head->b, head->h, tile->query + i, tile->key);
+        const void *row = locus_pair_at(dense, bytes, head->b, head->h, tile->query + i, tile->key);
         float *score = scores + i * head->geometry->stride + from;
         if (bytes == sizeof *score) {
             head->plan->kernels->add_bias(score, (const float *)row + from, count);
@@ -242,20 +217,26 @@ static void hide_pairs(float *score, const uint8_t *row, int64_t stride, int64_t
     }
 }
 
+static void hide_block(const head_context *head, const locus_tile *tile, const locus_block *block,
+                       float *scores)
+{
+    const locus_tensor *mask = &head->in->mask;
+    for (int64_t i = block->first; i < block->first + block->rows; i++)
+        hide_pairs(scores + i * head->geometry->stride,
+                   locus_pair_at(mask, 1, head->b, head->h, tile->query + i, tile->key),
+                   mask->stride[3], tile->from[i], tile->to[i]);
+}
+
 static void hide_masked(const head_context *head, const locus_tile *tile, float *scores)
 {
-    const locus_tensor *mask = &head->in->mask, *key_mask = &head->in->key_mask;
-    for (int64_t i = 0; i < tile->rows; i++) {
-        float *score = scores + i * head->geometry->stride;
-        if (locus_present(mask)) {
-            const uint8_t *row = dense_row(mask, 1, head->b, head->h, tile->query + i, tile->key);
-            hide_pairs(score, row, mask->stride[3], tile->from[i], tile->to[i]);
-        }
-        if (tile->key_masked) {
-            const uint8_t *row =
-                (const uint8_t *)key_mask->data + locus_offset(key_mask, head->b, tile->key, 0, 0);
-            hide_pairs(score, row, key_mask->stride[1], tile->from[i], tile->to[i]);
-        }
+    const locus_tensor *key_mask = &head->in->key_mask;
+    for (int64_t g = 0; locus_present(&head->in->mask) && g < tile->block_count; g++)
+        if (!tile->blocks[g].shows_all) hide_block(head, tile, &tile->blocks[g], scores);
+    for (int64_t i = 0; tile->key_masked && i < tile->rows; i++) {
+        const uint8_t *row =
+            (const uint8_t *)key_mask->data + locus_offset(key_mask, head->b, tile->key, 0, 0);
+        hide_pairs(scores + i * head->geometry->stride, row, key_mask->stride[1], tile->from[i],
+                   tile->to[i]);
     }
 }
 
@@ -269,7 +250,7 @@ static int is_seen(const head_context *head, const locus_tile *tile, int64_t i, 
         return 0;
     if (locus_present(&in->key_mask) && locus_get(&in->key_mask, head->b, k, 0, 0) == 0.0) return 0;
     if (locus_present(&in->mask) &&
-        *(const uint8_t *)dense_row(&in->mask, 1, head->b, head->h, q, k) == 0)
+        *(const uint8_t *)locus_pair_at(&in->mask, 1, head->b, head->h, q, k) == 0)
         return 0;
     const locus_tensor *dense = &in->bias_dense;
     return !locus_present(dense) ||

@@ -11,13 +11,14 @@
  */
 
 #include "attention/queries.h"
+#include "attention/shown.h"
 
 /* Rows first .. first + rows - 1 of a tile, none of which sees a column outside from .. to - 1,
  * multiples of LOCUS_PANEL unless the tile ends there. */
 typedef struct locus_block {
     int64_t first, rows, from, to;
+    int shows_all; /* mask hides no pair of these columns */
 } locus_block;
-enum { MAX_BLOCKS = MAX_TILE_ROWS / LOCUS_REGISTER_ROWS };
 
 typedef struct locus_tile {
     int64_t rows, columns;

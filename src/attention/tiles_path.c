@@ -48,6 +48,7 @@ static head_context task_head(const locus_forward_call *call, int64_t index)
     head_context head =
         locus_head_at(call->plan, &call->plan->forward, call->in, call->sequence + bh / H, bh % H);
     head.scale_in_panels = 1;
+    head.shown = call->shown;
     return head;
 }
 
