@@ -282,6 +282,13 @@ static void check_lookback(void)
             if (i > k) CHECK(t.batch.target[b * 64 + i] == row[i - k], "k = %" PRId64, k);
         }
     }
+    for (int64_t first = 0; first < 12; first += 5) { /* test row r has k = 2^(r % 6) */
+        const lab_test test = {.purpose = ".test", .length = 64, .first = first, .count = 2};
+        lab_test_batch(&t.plan, &test, &t.batch);
+        for (int64_t b = 0; b < 2; b++)
+            CHECK(t.batch.token[b * 64] == LAB_SYMBOL + 6 * 32 + (first + b) % 6,
+                  "row %" PRId64 " of the test", first + b);
+    }
     end_table(&t);
 }
 

@@ -10,7 +10,8 @@ static int64_t tokens(int64_t length) { return length; }
 
 static void draw(const lab_draw *d, train_stream *stream, const lab_row *row)
 {
-    const int64_t which = (d->row + d->step) % OFFSETS, back = (int64_t)1 << which;
+    const int64_t round = d->test ? 0 : d->step; /* test rows are counted by row % OFFSETS */
+    const int64_t which = (d->row + round) % OFFSETS, back = (int64_t)1 << which;
     row->token[0] = (int32_t)(MARK + which);
     lab_symbols(stream, row->token + 1, row->tokens - 1, SYMBOLS,
                 (int32_t)(LAB_SYMBOL + which * SYMBOLS));
