@@ -13,6 +13,7 @@ import os
 import pathlib
 import random
 import struct
+import zlib
 
 SCHEMES = ["none", "sinusoidal", "learned", "shaw", "relative_key", "relative_key_query",
            "transformer_xl", "t5", "tupe", "deberta", "alibi", "kerple", "rope", "xpos"]
@@ -208,7 +209,9 @@ def write_checkpoint(folder, scheme, heads=4, layers=2, width=64):
         data += struct.pack(f"<{count}f", *values)
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
-    (folder / "checkpoint.safetensors").write_bytes(struct.pack("<Q", len(text)) + text + data)
+    whole = struct.pack("<Q", len(text)) + text + data
+    total = f'"sum": "{zlib.crc32(whole):08x}"'.encode()
+    (folder / "checkpoint.safetensors").write_bytes(whole.replace(b'"sum": "00000000"', total, 1))
 
 
 def write_log(folder, outcome, task, scheme, steps, final, stop=None):

@@ -45,6 +45,10 @@ refuse() { ! report "$1" && test "$(wc -l <"$SCRATCH/complaint")" -eq 1 && grep 
 check "no such folder" refuse "$SCRATCH/nowhere" "found no runs"
 ln -s /etc "$SCRATCH/partial/runs/copy/t5/seed9"
 check "a link to a folder without a run" report "$SCRATCH/partial"
+echo kept >"$SCRATCH/kept"
+for figure in "$SCRATCH"/partial/figures/*.svg; do ln -s "$SCRATCH/kept" "$figure.part"; done
+check "links in the place of new figures" report "$SCRATCH/partial"
+check "what the links name stays" grep -qx kept "$SCRATCH/kept"
 printf 'length,metric,value\n16,em,1e999\n' >"$SCRATCH/partial/runs/copy/t5/seed1/metrics.csv"
 check "a number that is none" refuse "$SCRATCH/partial" "seed1/metrics.csv: line 2"
 rm "$SCRATCH/partial/runs/copy/t5/seed1/metrics.csv"

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "io/system.h"
+#include "io/tensorfile.h"
 #include "lab/report/sheet.h"
 
 enum { WORDS = 24, BEGIN = 256, TENSORS = 8, PAIRS = 4, LAYERS_DRAWN = 8 };
@@ -89,23 +90,31 @@ static locus_file *open_checkpoint(const lab_results *r, const char *scheme)
             snprintf(path, sizeof path, "%s/runs/text/%s/seed%d/checkpoint.safetensors", r->folder,
                      scheme, (int)run->seed);
         if (length < LAB_PATH && locus_system_exists(path) &&
-            locus_file_open(&file, path, NULL, NULL) == LOCUS_OK)
-            return file;
+            locus_file_open(&file, path, NULL, NULL) == LOCUS_OK) {
+            if (locus_file_check_sum(file, NULL) == LOCUS_OK) return file;
+            locus_file_close(file);
+        }
     }
     return NULL;
 }
 
 /* ---- the case ---- */
 
+static int is_vector(const locus_file_tensor *tensor, uint64_t extent)
+{
+    return tensor->rank == 1 && tensor->shape[0] == extent;
+}
+
 /* x = LN1(embed[token] sqrt(E)): what the first layer's attention reads. */
 static float *make_input(lab_chart *c, const locus_file *file, uint64_t *width)
 {
-    const locus_file_tensor *embed, *other;
+    const locus_file_tensor *embed, *gain, *shift;
     const float *rows = read_tensor(c, file, "embed.weight", &embed);
-    const float *weight = read_tensor(c, file, "blocks.0.norm1.weight", &other);
-    const float *bias = read_tensor(c, file, "blocks.0.norm1.bias", &other);
+    const float *weight = read_tensor(c, file, "blocks.0.norm1.weight", &gain);
+    const float *bias = read_tensor(c, file, "blocks.0.norm1.bias", &shift);
     if (rows == NULL || weight == NULL || bias == NULL || embed->rank != 2 ||
-        embed->shape[0] <= BEGIN || other->rank != 1 || other->shape[0] != embed->shape[1])
+        embed->shape[0] <= BEGIN || !is_vector(gain, embed->shape[1]) ||
+        !is_vector(shift, embed->shape[1]))
         return NULL;
     const size_t e = (size_t)embed->shape[1];
     float *x = locus_arena_take(&c->arena, WORDS * e * sizeof *x, 16);
@@ -235,7 +244,7 @@ static void draw_norms(lab_sheet *sheet, const char *scheme, const char *tensor,
         else
             snprintf(name, sizeof name, "shared.%s", tensor);
         const float *data = read_tensor(&chart, file, name, &table);
-        if (data == NULL || table->rank != 2) break;
+        if (data == NULL || table->rank != 2 || table->shape[1] == 0) break;
         const size_t rows = (size_t)table->shape[0], width = (size_t)table->shape[1];
         double *y = chart_numbers(&chart, rows);
         for (size_t i = 0; y != NULL && i < rows; i++) {

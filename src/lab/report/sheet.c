@@ -116,7 +116,8 @@ static locus_status put_file(const char *folder, const char *name, const locus_t
     if (!lab_path(path, folder, name) ||
         snprintf(part, sizeof part, "%s.part", path) >= (int)sizeof part)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "the name of the folder is too long");
-    FILE *file = fopen(part, "wb");
+    remove(part); /* and a new file: one that a link names stays as it is */
+    FILE *file = fopen(part, "wbx");
     int good = file != NULL && fwrite(text->data, 1, text->length, file) == text->length;
     if (file != NULL) good &= fclose(file) == 0;
     if (good && rename(part, path) == 0) return LOCUS_OK;
