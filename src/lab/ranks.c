@@ -54,6 +54,17 @@ static void rank_contest(const table *t, const double *scores, double *out)
     }
 }
 
+/* Was the scheme run on this task, but not at this seed? Its rank there is not known. */
+static int is_missing(const lab_results *r, const lab_subject *subject, int32_t task,
+                      int32_t scheme, int32_t seed)
+{
+    size_t count;
+    const lab_value *v = lab_range(r, task, scheme, subject->metric, &count);
+    for (size_t i = 0; i < count; i++)
+        if (v[i].seed == seed) return 0;
+    return count > 0;
+}
+
 static void add_contests(table *t, const lab_subject *subject, double *scores)
 {
     const lab_results *r = t->results;
@@ -67,12 +78,13 @@ static void add_contests(table *t, const lab_subject *subject, double *scores)
         if (at == seed_count && seed_count < SEEDS) seeds[seed_count++] = r->runs[i].seed;
     }
     for (size_t k = 0; k < seed_count && t->contests < LAB_RUNS; k++) {
-        size_t ranked = 0;
+        size_t ranked = 0, missing = 0;
         for (size_t s = 0; s < t->scheme_count; s++) {
+            missing += is_missing(r, subject, task, t->schemes[s], seeds[k]) ? 1 : 0;
             scores[s] = score(r, subject, task, t->schemes[s], seeds[k]);
             ranked += isnan(scores[s]) ? 0 : 1;
         }
-        if (ranked < 2) continue;
+        if (ranked < 2 || missing > 0) continue;
         t->task[t->contests] = task;
         t->seed[t->contests] = seeds[k];
         rank_contest(t, scores, t->rank + t->contests++ * t->scheme_count);
