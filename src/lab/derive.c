@@ -127,13 +127,12 @@ static void add_means(const lab_results *r, pending *p)
             if (v->task != first->task || v->scheme != first->scheme ||
                 v->metric != first->metric || v->length != first->length)
                 break;
-            if (isnan(v->value)) continue;
-            sum += v->value;
+            sum += v->value; /* NaN where a seed has no value: the others alone would flatter */
             count++;
         }
         lab_value mean = *first;
         mean.seed = LAB_MEAN;
-        mean.value = count > 0 ? sum / (double)count : NAN;
+        mean.value = sum / (double)count;
         push(p, mean);
     }
 }

@@ -208,9 +208,11 @@ static void put_whole_run(const session *s, plot_text *out)
 {
     int64_t all = 0, positional = 0;
     train_parameters_count(&s->model->list, &all, &positional);
-    if (s->log.steps_to_99 > 0)
+    const lab_measure measure = s->plan.task->measure; /* of others, validation is no share */
+    const int is_share = measure == LAB_ROWS || measure == LAB_ANSWER;
+    if (is_share && s->log.steps_to_99 > 0)
         lab_print(out, ",steps_to_99,%" PRId64 "\n", s->log.steps_to_99);
-    else if (s->plan.task->measure == LAB_ROWS || s->plan.task->measure == LAB_ANSWER)
+    else if (is_share)
         lab_print(out, ",steps_to_99,undefined\n");
     lab_print(out, ",parameters,%" PRId64 "\n,position_parameters,%" PRId64 "\n,chance,%.9g\n", all,
               positional, s->plan.task->chance);

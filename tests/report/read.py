@@ -60,7 +60,7 @@ def read_results(folder):
 
 
 def means(rows):
-    """Every mean is the mean of its seeds; what is undefined in all is undefined."""
+    """Every mean is the mean of its seeds; what is undefined in one is undefined."""
     groups, found = {}, []
     for row in rows:
         key = (row["task"], row["scheme"], row["length"], row["metric"])
@@ -68,11 +68,11 @@ def means(rows):
     for key, values in groups.items():
         if key[0] == "all":
             continue
-        own = [float(v) for s, v in values.items() if s != "mean" and v != "undefined"]
+        own = [float("nan" if v == "undefined" else v) for s, v in values.items() if s != "mean"]
         mean = values.get("mean")
-        if not own:
-            found += [] if mean == "undefined" else ["%s: mean %s of nothing" % (key, mean)]
-        elif abs(float(mean) - sum(own) / len(own)) > 1e-9 * max(1, abs(float(mean))):
+        if not own or any(v != v for v in own):
+            found += [] if mean == "undefined" else ["%s: mean %s of %s" % (key, mean, own)]
+        elif mean == "undefined" or abs(float(mean) - sum(own) / len(own)) > 1e-9 * max(1, abs(float(mean))):
             found.append("%s: mean %s of %s" % (key, mean, own))
     return found if len(groups) > 500 else ["%d groups" % len(groups)]
 

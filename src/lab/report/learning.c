@@ -70,7 +70,7 @@ static void draw_targets(lab_sheet *sheet)
     const lab_results *r = sheet->results;
     lab_chart chart;
     chart_begin(&chart, "Steps until 99 % exact match inside L",
-                "Bars, one per scheme and task; a bar that is missing never got there.");
+                "Bars, one per scheme and task; where one is missing, a seed never got there.");
     const char **names = chart_names(&chart, r->scheme_count);
     int32_t schemes[LINES];
     size_t rows = 0;
@@ -99,7 +99,7 @@ static void draw_targets(lab_sheet *sheet)
     }
     chart.figure.columns = 2;
     sheet_chart(sheet, "targets", &chart,
-                "Mean over the seeds that got there. No bar: no seed did within the budget.");
+                "Mean over seeds. No bar: a seed or more did not get there within the budget.");
 }
 
 void sheet_learning(lab_sheet *sheet)
