@@ -159,7 +159,15 @@ int lab_is_ranked(const lab_results *r, int32_t task, int32_t scheme)
     for (size_t i = 0; task >= 0 && lab_subject_at(i) != NULL; i++)
         if (strcmp(lab_subject_at(i)->name, r->tasks[task]) == 0 && !lab_subject_at(i)->exact)
             return 1;
-    return lab_mean(r, task, scheme, "em", lab_length(r, task)) >= LAB_INSIDE;
+    size_t count, seeds = 0;
+    const int64_t inside = task >= 0 ? lab_length(r, task) : 0;
+    const lab_value *v = lab_range(r, task, scheme, "em", &count);
+    for (size_t i = 0; i < count; i++) {
+        if (v[i].length != inside || v[i].seed == LAB_MEAN) continue;
+        if (!(v[i].value >= LAB_INSIDE)) return 0;
+        seeds++;
+    }
+    return seeds > 0;
 }
 
 /* ---- results.csv ---- */

@@ -103,7 +103,7 @@ int64_t lab_length_near(const lab_results *results, const char *task, const char
                         double factor);
 /* Is this a scheme itself, not a variant of one (no '+')? */
 int lab_is_plain(const char *scheme);
-/* Is the mean exact match at L at least 0.95, or is exact match not what the task measures? */
+/* Is the exact match at L at least 0.95 in every seed, or is exact match not what the task measures? */
 int lab_is_ranked(const lab_results *results, int32_t task, int32_t scheme);
 
 /* results.csv */

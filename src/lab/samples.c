@@ -51,8 +51,7 @@ void sample_join(sample *into, const sample *other, join how, int first)
     *into = out;
 }
 
-/* Seeds that both have, nothing else. */
-static void pair(sample *a, sample *b)
+void sample_pair(sample *a, sample *b)
 {
     sample left = *a, right = *b;
     a->count = b->count = 0;
@@ -66,10 +65,16 @@ static void pair(sample *a, sample *b)
     }
 }
 
+void sample_common(sample *const *each, size_t count)
+{
+    for (int round = 0; round < 2; round++) /* the first has what all have; then so have they */
+        for (size_t i = 1; i < count; i++) sample_pair(each[0], each[i]);
+}
+
 lab_verdict sample_judge(sample larger, sample smaller, int margin)
 {
     size_t right = 0, wrong = 0;
-    pair(&larger, &smaller);
+    sample_pair(&larger, &smaller);
     const size_t count = larger.count;
     for (size_t i = 0; i < count; i++) {
         right += larger.value[i] > smaller.value[i];

@@ -25,6 +25,10 @@ typedef enum join { LEAST, MOST, SUM } join;
 /* Over the seeds that both have; `first`: `into` takes the other as it is. */
 void sample_join(sample *into, const sample *other, join how, int first);
 
+/* Seeds that both have, or that all have, are kept and nothing else: before any mean of them. */
+void sample_pair(sample *a, sample *b);
+void sample_common(sample *const *each, size_t count);
+
 /* Is `larger` larger than `smaller`? `margin`: whether what is stated beside it holds. */
 lab_verdict sample_judge(sample larger, sample smaller, int margin);
 

@@ -40,6 +40,22 @@ again() {
 }
 check "the same bytes each time" again
 
+# A scheme with fewer seeds is compared over the seeds that it has; who has not learned a task at
+# every seed has nothing to extrapolate.
+begin report/seeds
+says() { python3 -c 'import json, sys
+claim = [c for c in json.load(open(sys.argv[1] + "/scoreboard.json")) if c["id"] == sys.argv[2]][0]
+sys.exit(not (claim["verdict"] == sys.argv[3] and sys.argv[4] in claim["ours"]))' "$@"; }
+fewer=$SCRATCH/fewer
+cp -R "$SCRATCH/reproduced" "$fewer"
+rm -r "$fewer"/runs/text/xpos/seed2 "$fewer"/runs/text/xpos/seed3
+sed 's/^16,em,.*/16,em,0.5/' "$fewer/runs/copy/sinusoidal/seed2/metrics.csv" >"$SCRATCH/table"
+cp "$SCRATCH/table" "$fewer/runs/copy/sinusoidal/seed2/metrics.csv"
+check "locus lab report" report "$fewer"
+check "R3 over one seed" says "$fewer" R3 reproduced "; 1 seed"
+check "R12 without a run that learned" says "$fewer" R12 open "inside L"
+check "R6 leaves it out" says "$fewer" R6 reproduced "sinusoidal left out: a seed below"
+
 begin report/hostile
 refuse() { ! report "$1" && test "$(wc -l <"$SCRATCH/complaint")" -eq 1 && grep -q "$2" "$SCRATCH/complaint"; }
 check "no such folder" refuse "$SCRATCH/nowhere" "found no runs"

@@ -137,7 +137,8 @@ static void print_unranked(lab_sheet *sheet, int32_t task)
         const double inside = lab_mean(r, task, s, "em", lab_length(r, task));
         if (isnan(inside) || lab_is_ranked(r, task, s)) continue;
         if (count++ == 0)
-            sheet_print(sheet, "<p>Not ranked, because exact match inside L is below 95&nbsp;%%:");
+            sheet_print(sheet, "<p>Not ranked, because exact match inside L is below 95&nbsp;%% "
+                               "in a seed or more (the mean is given):");
         sheet_print(sheet, "%s %s (%.2f)", count == 1 ? "" : ",", r->schemes[s], inside);
     }
     if (count > 0)
