@@ -41,7 +41,11 @@ refuse(inspection *x, const char *format, ...)
 
 static void find_refusals(inspection *x, const locus_error *tokenizer_error)
 {
-    if (x->tokenizer == NULL) refuse(x, "TEXT: %s; --ids work", tokenizer_error->text);
+    if (x->info.features > 0)
+        refuse(x, "TEXT and --ids: it takes rows of %" PRId64 " numbers, --features FILE",
+               x->info.features);
+    else if (x->tokenizer == NULL)
+        refuse(x, "TEXT: %s; --ids work", tokenizer_error->text);
     if (x->info.most_tokens > 0)
         refuse(x, "texts of more than %" PRId64 " tokens, unless --truncate cuts them",
                x->info.most_tokens);

@@ -4,7 +4,7 @@
 
 #include "run.h"
 
-static int given(const locus_model_info *info) { return info->layers > 0; }
+static int given(const locus_model_info *info) { return info->layers > 0 && info->features == 0; }
 
 static void print(const run_session *s, const run_text *text, const float *vector)
 {

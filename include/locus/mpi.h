@@ -9,8 +9,8 @@
  * go round the ranks, while each rank works on the block that it has; results of the blocks are
  * joined by lse. Tables (bias, rel_k, sink, ...) are whole on every rank, with the same values.
  *
- * All functions but the size queries are collective: every rank of the communicator calls them, in
- * the same order. They agree on failures: if one rank is refused, all return the status of the
+ * locus_mpi_plan_new, locus_mpi_plan_free, locus_mpi_forward and locus_mpi_backward are collective:
+ * every rank of the communicator calls them, in the same order, with a plan. They agree on failures: if one rank is refused, all return the status of the
  * first of them, with its message, and no rank waits for another. Results have the same bits from
  * run to run for the same number of ranks; another number joins other blocks, which shows in the
  * last digits. MPI is called from the calling thread only (MPI_THREAD_FUNNELED is enough). */

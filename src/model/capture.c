@@ -22,8 +22,8 @@ static locus_status attention_config(const locus_model *m, locus_config *config)
 static locus_tensor columns_of(const float *qkv, int64_t first, int64_t tokens, int64_t heads,
                                int64_t head_dim, int64_t width)
 {
-    locus_tensor view =
-        locus_view_bthd((float *)(uintptr_t)(qkv + first), 1, tokens, heads, head_dim);
+    locus_tensor view = locus_view_bthd(qkv != NULL ? (float *)(uintptr_t)(qkv + first) : NULL, 1,
+                                        tokens, heads, head_dim);
     view.stride[0] = tokens * width;
     view.stride[2] = width;
     return view;
@@ -43,6 +43,10 @@ locus_status locus_model_attention(const locus_model *m, int64_t layer, const fl
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "%s: its tables depend on the text, they cannot be handed out",
                           m->family->type);
+    if (m->description.rope.kind == MODEL_ROPE_DYNAMIC && tokens > m->description.rope.trained)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "%s: its frequencies depend on the length beyond %" PRId64 " tokens",
+                          m->family->type, m->description.rope.trained);
     const model_layer *weights = model_layer_at(m, layer);
     const int64_t D = m->description.head_dim, H = m->description.heads;
     const int64_t width = weights->qkv.packed.outputs, kv_heads = (width / D - H) / 2;

@@ -455,7 +455,8 @@ locus_status model_checkpoint_read(model_checkpoint *c, model_slot slot, int64_t
     c->parameters += count;
     if (is_turned(c->description, slot))
         return transpose(c, to, c->description->width, count / c->description->width, error);
-    return is_transposed(c->description, slot)
-               ? transpose(c, to, (int64_t)p.tensor->shape[0], (int64_t)p.tensor->shape[1], error)
-               : LOCUS_OK;
+    if (!is_transposed(c->description, slot)) return LOCUS_OK;
+    uint64_t shape[4]; /* as it is wanted: a file may have more or fewer axes of one element */
+    (void)model_slot_shape(c->description, slot, shape);
+    return transpose(c, to, (int64_t)shape[0], (int64_t)shape[1], error);
 }

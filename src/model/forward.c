@@ -158,6 +158,7 @@ static void set_turns(const run *r)
     float frequency[MODEL_MOST_PAIRS];
     for (int64_t s = 0; s < r->pass->ragged.sequences; s++) {
         const int64_t first = r->pass->offsets[s], end = r->pass->offsets[s + 1];
+        if (end == first) continue; /* it has no plan, which would have bounded the pairs */
         model_rope_frequencies(r->d, past_of(r, s) + end - first, frequency);
         for (int64_t i = first; i < end; i++)
             for (int64_t t = 0; t < pairs; t++) {

@@ -65,6 +65,10 @@ locus_status model_read_rope(const model_settings *s, int64_t trained, model_des
     const char *name;
     size_t i = 0;
     r->trained = trained;
+    if (model_setting_find(s, "rope_parameters.rope_theta") != NULL)
+        return model_setting_refuse(s, "rope_parameters.rope_theta",
+                                    "rope_theta and rope_scaling, as transformers 4 writes them",
+                                    error);
     LOCUS_TRY(model_setting_real(s, "rope_theta", 10000.0, &r->base, error));
     LOCUS_TRY(model_setting_text(s, key, "default", &name, error));
     while (i < sizeof kinds / sizeof *kinds && strcmp(kinds[i].name, name) != 0) i++;

@@ -89,7 +89,7 @@ locus_status locus_session_new(locus_session **out, const locus_model *model, in
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "session: NULL or negative argument");
     *out = NULL;
     const locus_model *decoder = model->decoder != NULL ? model->decoder : model;
-    if (!decoder->description.causal)
+    if (decoder->description.head != LOCUS_MODEL_GENERATE)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "session: the model has no decoder (model_type %s)", model->family->type);
     locus_session *s = locus_allocate(model->allocator, 1, sizeof *s);
@@ -167,6 +167,7 @@ static locus_status read_texts(locus_session *s, const int32_t *ids, const int64
     LOCUS_TRY(locus_model_pass_new(&pass, s->model, offsets, texts, error));
     const uint64_t extents[] = {(uint64_t)pass->tokens, (uint64_t)s->model->description.width};
     float *states = floats_of(s, extents, 2);
+    locus_release(a, s->source_offsets); /* of a call that failed */
     s->source_offsets = locus_allocate(a, (size_t)texts + 1, sizeof *s->source_offsets);
     locus_status status = states != NULL && s->source_offsets != NULL ? LOCUS_OK : no_memory(error);
     if (status == LOCUS_OK) {

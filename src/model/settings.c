@@ -191,7 +191,8 @@ locus_status model_setting_integer(const model_settings *s, const char *path, in
     const model_setting *found = model_setting_find(s, path);
     char expected[96];
     snprintf(expected, sizeof expected, "a whole number from %" PRId64 " to %" PRId64, least, most);
-    if (found == NULL && preset < least) return model_setting_refuse(s, path, expected, error);
+    if (found == NULL && (preset < least || preset > most))
+        return model_setting_refuse(s, path, expected, error);
     *value = preset;
     if (found == NULL) return LOCUS_OK;
     if ((found->kind != LOCUS_JSON_INTEGER && found->kind != LOCUS_JSON_NUMBER) ||

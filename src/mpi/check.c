@@ -284,9 +284,12 @@ locus_status ring_check_gradients(const locus_mpi_plan *plan, const locus_tensor
                                   const locus_results *results, const locus_results *dresults,
                                   const locus_tensors *grad, locus_error *error)
 {
-    const locus_tensor *const others[] = {&results->out, &results->lse, &dresults->out};
+    const locus_tensor *const others[] = {&results->out, &results->lse, &results->lse_low,
+                                          &dresults->out, &dresults->lse};
     LOCUS_TRY(ring_check_results(plan, results, "", 1, error));
     LOCUS_TRY(ring_check_results(plan, dresults, "d", 0, error));
+    if (locus_present(&dresults->lse_low))
+        return locus_fail(error, LOCUS_ERR_TENSOR, "dlse_low: lse_low has no gradient");
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(grad, i);
         const char *name = locus_tensor_name(i);
@@ -300,7 +303,7 @@ locus_status ring_check_gradients(const locus_mpi_plan *plan, const locus_tensor
         for (size_t k = 0; k < sizeof others / sizeof *others; k++)
             if (locus_tensors_overlap(t, others[k]))
                 return locus_fail(error, LOCUS_ERR_OVERLAP,
-                                  "output grad.%s overlaps out, lse or dout", name);
+                                  "output grad.%s overlaps out, lse, lse_low, dout or dlse", name);
         for (size_t k = 0; k < i; k++)
             if (locus_present(locus_tensor_at_const(grad, k)) &&
                 locus_tensors_overlap(t, locus_tensor_at_const(grad, k)))

@@ -156,12 +156,23 @@ static locus_status take_offsets(locus_mpi_plan *plan, locus_error *error)
     return copy_offsets(plan, &plan->layout.k, &s->k_offsets, "k_offsets", error);
 }
 
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
+static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
+
+/* Keys, or their gradients, which are floats whatever the keys are. */
+static size_t message_bytes(const locus_mpi_plan *plan, int64_t rows)
+{
+    return larger(ring_piece_of(plan, rows, NULL).bytes,
+                  ring_piece_gradients(plan, rows, NULL).bytes);
+}
+
 /* Fewer rows where a message would be too long. */
 static locus_status fit_pieces(locus_mpi_plan *plan, locus_error *error)
 {
     int64_t *rows = &plan->layout.block_rows;
-    while (*rows > 1 && ring_piece_of(plan, *rows, NULL).bytes > MOST_PIECE_BYTES) *rows /= 2;
-    if (ring_piece_of(plan, *rows, NULL).bytes > MOST_PIECE_BYTES)
+    *rows = min_i64(*rows, MOST_PIECE_BYTES); /* a row has a byte at least */
+    while (*rows > 1 && message_bytes(plan, *rows) > MOST_PIECE_BYTES) *rows /= 2;
+    if (message_bytes(plan, *rows) > MOST_PIECE_BYTES)
         return locus_fail(error, LOCUS_ERR_MEMORY, "tensor k: found a row of more than 2^30 bytes");
     return LOCUS_OK;
 }
@@ -201,8 +212,6 @@ static locus_status keep_met(const locus_mpi_plan *plan, met_list *list, const m
     list->blocks[list->count++] = *block;
     return LOCUS_OK;
 }
-
-static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
 /* Positions of keys are not here yet: any number that is near those of the queries will do. */
 static void fill_positions(const locus_tensors *some)
@@ -245,8 +254,6 @@ static locus_status measure_pair(measuring *m, const ring_block *block, int is_l
     LOCUS_TRY(keep_met(m->plan, &m->met, &met, m->error));
     return measure_block(m->plan, block, &m->positions, m->error);
 }
-
-static int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static locus_status measure_piece(measuring *m, int owner, int64_t number)
 {

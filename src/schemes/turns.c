@@ -85,7 +85,9 @@ int64_t locus_call_position(const locus_call *call, int is_key, int64_t batch, i
                             int64_t axis, int64_t position)
 {
     const locus_tensor *given = is_key ? &call->k_positions : &call->q_positions;
-    if (!locus_present(given)) return position;
+    const locus_tensor *other = is_key ? &call->q_positions : &call->k_positions;
+    /* `position` counts from key row 0; positions that a call brings count from that of the whole. */
+    if (!locus_present(given)) return locus_present(other) ? position + call->key_offset : position;
     const int64_t axes = call->options.axes, rows = is_key ? call->Tk : call->Tq;
     const int batched = given->rank == (axes > 1 ? 3u : 2u);
     return locus_whole(given, ((batched ? batch * rows : 0) + row) * axes + axis);

@@ -45,6 +45,11 @@ static locus_status read_codes(const reading *r, const char *name, size_t index,
     signed char *codes = (signed char *)to + 3 * elements;
     if (!find(r, name, ".scale", &scales) || elements / width > sizeof scale / sizeof *scale)
         return locus_fail(error, LOCUS_ERR_FORMAT, "%s.%s has no scales", r->scheme, name);
+    const locus_file_tensor *t = locus_file_tensor_at(r->file, index);
+    const locus_file_tensor *s = locus_file_tensor_at(r->file, scales);
+    if (t->end - t->begin != elements || s->end - s->begin != elements / width * sizeof *scale)
+        return locus_fail(error, LOCUS_ERR_FORMAT, "%s.%s: expected 8 bits and a scale per row",
+                          r->scheme, name);
     LOCUS_TRY(read_all(r, scales, scale, error));
     LOCUS_TRY(read_all(r, index, codes, error));
     for (size_t i = 0; i < elements; i++) to[i] = (float)codes[i] * scale[i / width];
@@ -105,7 +110,8 @@ static locus_status make_x(reading *r, locus_tensor *x, const char *const *token
     LOCUS_TRY(read_tensor(r, "embed", &embed, error));
     LOCUS_TRY(read_tensor(r, "norm.weight", &gain, error));
     LOCUS_TRY(read_tensor(r, "norm.bias", &shift, error));
-    if (embed.rank != 2 || embed.shape[1] != WIDTH || gain.rank != 1 || shift.rank != 1)
+    if (embed.rank != 2 || embed.shape[1] != WIDTH || gain.rank != 1 || gain.shape[0] != WIDTH ||
+        shift.rank != 1 || shift.shape[0] != WIDTH)
         return locus_fail(error, LOCUS_ERR_SCHEME, "trained: found no model of %s", r->scheme);
     for (size_t i = 0; i < count; i++) {
         const int64_t row = i == 0 ? 0 : row_of(r, tokens[i]);

@@ -111,7 +111,15 @@ static int read_arrays(run *r, PyObject *const *args)
     const int64_t tokens = array_of(args[1], &ids, sizeof(int32_t));
     const int64_t marks = tokens < 0 ? -1 : array_of(args[3], &offsets, sizeof(int64_t));
     if (marks < 0) return -1;
-    if (args[2] != Py_None && array_of(args[2], &types, sizeof(int32_t)) != tokens) return -1;
+    if (args[2] != Py_None) {
+        const int64_t found = array_of(args[2], &types, sizeof(int32_t));
+        if (found < 0) return -1;
+        if (found != tokens) {
+            native_refuse(LOCUS_ERR_ARGUMENT, "types: found %lld numbers, expected %lld",
+                          (long long)found, (long long)tokens);
+            return -1;
+        }
+    }
     if (args[4] != Py_None) {
         r->batch.row_count = array_of(args[4], &rows, sizeof(int32_t));
         if (r->batch.row_count < 0) return -1;
@@ -247,8 +255,12 @@ static PyObject *copy_of(const locus_tensor *t)
         shape != NULL
             ? PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(count * (int64_t)sizeof(float)))
             : NULL;
+    if (bytes == NULL) {
+        Py_XDECREF(shape);
+        return NULL;
+    }
     float *to = floats_of(bytes);
-    for (int64_t i = 0; bytes != NULL && i < count; i++) {
+    for (int64_t i = 0; i < count; i++) {
         int64_t at = 0;
         for (int a = 0; a < rank; a++) at += index[a] * t->stride[a];
         to[i] = ((const float *)t->data)[at];
@@ -368,8 +380,9 @@ static int set_one(locus_generation *g, const char *name, PyObject *value)
         return PyErr_Occurred() ? -1 : 0;
     }
     if (strcmp(name, "sample") == 0) {
-        g->sample = PyObject_IsTrue(value) == 1;
-        return 0;
+        const int truth = PyObject_IsTrue(value);
+        g->sample = truth == 1;
+        return truth < 0 ? -1 : 0;
     }
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
         char *field = (char *)g + settings[i].offset;

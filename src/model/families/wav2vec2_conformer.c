@@ -24,7 +24,13 @@ static locus_status read_positions(const model_settings *s, model_description *d
     if (strcmp(kind, "rotary") == 0) {
         d->positions_name = "rope, before the maps";
         d->turned_input = 1;
-        return model_setting_real(s, "rotary_embedding_base", 10000.0, &d->rope.base, error);
+        LOCUS_TRY(model_setting_real(s, "rotary_embedding_base", 10000.0, &d->rope.base, error));
+        if (!(d->rope.base > 0.0))
+            return model_setting_refuse(s, "rotary_embedding_base", "more than 0", error);
+        return d->head_dim % 2 == 0 && d->head_dim <= 1024
+                   ? LOCUS_OK
+                   : model_setting_refuse(s, "num_attention_heads",
+                                          "heads of an even width of at most 1024", error);
     }
     if (strcmp(kind, "relative") != 0 && strcmp(kind, "relative_key") != 0)
         return model_setting_refuse(s, path, "relative, relative_key or rotary", error);

@@ -28,6 +28,7 @@ static locus_status describe(const model_settings *s, model_description *d, locu
     d->norm_centred = d->biases = d->attention_unbiased = d->head_tensors = 1;
     d->padding = -1;
     d->distances = d->segments = d->fill_plain = 1;
+    d->types = 3; /* two segments and that of <cls>; there is no table of them */
     d->scheme = d->positions_name = "transformer_xl";
     LOCUS_TRY(locus_options_init(&d->options, d->scheme));
     d->options_given = 1;

@@ -264,6 +264,7 @@ class _RingAttend(torch.autograd.Function):
     def backward(ctx, dout, dlse):
         out, high, low, *tensors = ctx.saved_tensors
         dout = torch.zeros_like(out) if dout is None else dout.contiguous()
+        dlse = None if dlse is None else dlse.contiguous()
         wanted = [name for name, need in zip(ctx.names, ctx.needs_input_grad[2:]) if need]
         named = dict(zip(ctx.names, tensors))
         grads = _backward(ctx.ring, named, (out, high, low), dout, dlse, wanted)
@@ -307,7 +308,11 @@ def _describe(named: dict, config: dict) -> dict:
     return call
 
 
-def _check(named: dict) -> Optional[str]:
+# Whose rows a tensor has on its axis of rows.
+_ROWS_OF = {"v": "k", "key_mask": "k", "k_positions": "k", "q_positions": "q", "mask": "q", "bias_dense": "q"}
+
+
+def _check(named: dict, axes: int) -> Optional[str]:
     for name, t in named.items():
         if not isinstance(t, Tensor) or t.device.type != "cpu":
             return f"{name}: expected a tensor on the CPU"
@@ -315,8 +320,13 @@ def _check(named: dict) -> Optional[str]:
             return f"{name}: found {t.dim()} axes, expected 4"
         if name in _REFUSED:
             return f"{name}: ring_attend takes no ragged batches"
-    if named["k"].shape[2] != named["v"].shape[2]:
-        return "v: found another number of rows than k"
+    for name, like in _ROWS_OF.items():
+        if name not in named:
+            continue
+        t, rows = named[name], named[like].shape[2]
+        axis = 2 if name in ("mask", "bias_dense") else _axis(name, t, axes)
+        if not 0 <= axis < t.dim() or t.shape[axis] != rows:
+            return f"{name}: found {list(t.shape)}, expected the {rows} rows that this rank holds on axis {axis}"
     return None
 
 
@@ -357,7 +367,7 @@ def ring_attend(
     for name, value in more.items():
         if value is not None:
             (named if name in TENSORS else options)[name] = value
-    error = _check(named)
+    error = _check(named, options.get("axes", 1))
     if dropout > 0 and seed is None:
         error = error or "seed: dropout needs one, the same on all ranks"
     config = {
@@ -374,7 +384,7 @@ def ring_attend(
         "threads": torch.get_num_threads(),
     }
     rows = (q.shape[2], k.shape[2]) if error is None else (0, 0)
-    counts = _agree(group, layout, (error, rows, _describe(named, config) if error is None else {}))
+    counts = _agree(group, layout, (error, rows, {**_describe(named, config), "layout": layout} if error is None else {}))
     kind = q.dtype
     named = {n: t.float() if n in DIFFERENTIABLE and t.dtype is not torch.float32 else t for n, t in named.items()}
     out, lse = _RingAttend.apply(_Ring(group, layout, counts, config), tuple(named), *named.values())
