@@ -27,4 +27,5 @@ for step in range(20):
     dist.all_reduce(loss.detach())
     if dist.get_rank() == 0 and step % 5 == 4:
         print(f"step {step + 1}  loss {loss.item():.4f}")
+dist.barrier()  # nobody leaves while another still listens
 dist.destroy_process_group()
