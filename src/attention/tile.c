@@ -94,8 +94,8 @@ static void join_blocks(locus_tile *tile)
     int64_t count = 0;
     for (int64_t g = 0; g < tile->block_count; g++) {
         const locus_block next = tile->blocks[g];
-        locus_block *last = &tile->blocks[count - 1];
-        if (count > 0 && last->from == next.from && last->to == next.to) {
+        locus_block *last = count > 0 ? &tile->blocks[count - 1] : NULL;
+        if (last != NULL && last->from == next.from && last->to == next.to) {
             last->rows += next.rows;
             last->shows_all &= next.shows_all;
         } else {
