@@ -122,7 +122,10 @@ static locus_status read_rows(const lab_judge *judge, const lab_test *kind, int6
 
 static void put(plot_text *out, int64_t length, const char *metric, double value)
 {
-    lab_print(out, "%" PRId64 ",%s,%.9g\n", length, metric, value);
+    if (isfinite(value))
+        lab_print(out, "%" PRId64 ",%s,%.9g\n", length, metric, value);
+    else /* the run diverged */
+        lab_print(out, "%" PRId64 ",%s,undefined\n", length, metric);
 }
 
 static double bits(double nats) { return nats / log(2.0); }

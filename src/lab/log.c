@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,21 +19,22 @@
 #include "io/tensorfile.h"
 #include "lab/files.h"
 
-enum { MOST_BYTES = 1 << 30, CLAIM_TRIES = 100, CLAIM_NANOSECONDS = 100000000 };
+enum { NUMBER_TEXT = 32, MOST_BYTES = 1 << 30, CLAIM_TRIES = 100, CLAIM_NANOSECONDS = 100000000 };
 
 static locus_status fail(const lab_log *log, const char *what, int code, locus_error *error)
 {
     return locus_file_fail_in(error, locus_system_fail(error, what, code), log->path);
 }
 
-/* The number behind "NAME": in a line; 0: there is none. */
+/* The number behind "NAME": in a line, NaN for null; 0: there is none. */
 static int number_of(const char *line, const char *name, double *value)
 {
     char key[32];
     snprintf(key, sizeof key, "\"%s\":", name);
     const char *at = strstr(line, key);
     if (at == NULL) return 0;
-    *value = strtod(at + strlen(key), NULL);
+    at += strlen(key);
+    *value = strncmp(at, "null", 4) == 0 ? NAN : strtod(at, NULL);
     return 1;
 }
 
@@ -53,7 +55,7 @@ static size_t walk(lab_log *log, const char *text, int64_t last)
     for (const char *end; (end = strchr(line, '\n')) != NULL; line = end + 1) {
         char copy[512];
         snprintf(copy, sizeof copy, "%.*s", (int)(end - line), line);
-        if (!number_of(copy, "step", &step)) break;
+        if (!number_of(copy, "step", &step) || !(step >= 0 && step < MOST_BYTES)) break;
         if (number_of(copy, "validation", &value)) {
             if ((int64_t)step != log->steps) break;
             note_validation(log, log->steps, value);
@@ -121,14 +123,23 @@ static void append(lab_log *log, const char *line)
     }
 }
 
+/* JSON has no word for what a run that diverged computes but null. */
+static const char *number(char out[NUMBER_TEXT], double value)
+{
+    if (isfinite(value))
+        snprintf(out, NUMBER_TEXT, "%.9g", value);
+    else
+        snprintf(out, NUMBER_TEXT, "null");
+    return out;
+}
+
 void lab_log_add(lab_log *log, const lab_log_step *s)
 {
-    char line[256];
+    char line[256], loss[NUMBER_TEXT], norm[NUMBER_TEXT];
     snprintf(line, sizeof line,
-             "{\"step\":%" PRId64
-             ",\"loss\":%.9g,\"rate\":%.9g,\"grad_norm\":%.9g,\"tokens\":%" PRId64
+             "{\"step\":%" PRId64 ",\"loss\":%s,\"rate\":%.9g,\"grad_norm\":%s,\"tokens\":%" PRId64
              ",\"seconds\":%.6f}\n",
-             s->step, s->loss, s->rate, s->norm, s->tokens, s->seconds);
+             s->step, number(loss, s->loss), s->rate, number(norm, s->norm), s->tokens, s->seconds);
     append(log, line);
     log->steps = s->step;
     log->seconds += s->seconds;
@@ -136,15 +147,17 @@ void lab_log_add(lab_log *log, const lab_log_step *s)
 
 void lab_log_validate(lab_log *log, int64_t step, double validation)
 {
-    char line[96];
-    snprintf(line, sizeof line, "{\"step\":%" PRId64 ",\"validation\":%.9g}\n", step, validation);
+    char line[96], value[NUMBER_TEXT];
+    snprintf(line, sizeof line, "{\"step\":%" PRId64 ",\"validation\":%s}\n", step,
+             number(value, validation));
     append(log, line);
     note_validation(log, step, validation);
 }
 
 locus_status lab_log_sync(lab_log *log, locus_error *error)
 {
-    if (log->code == 0 && fsync(log->file) != 0) log->code = errno;
+    while (log->code == 0 && fsync(log->file) != 0)
+        if (errno != EINTR) log->code = errno;
     return log->code == 0 ? LOCUS_OK : fail(log, "cannot write", log->code, error);
 }
 

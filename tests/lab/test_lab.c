@@ -2,6 +2,7 @@
 /* Settings that are refused, rows of the tasks, sums of files. */
 #define _POSIX_C_SOURCE 200809L
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "lab/batch.h"
 #include "lab/log.h"
 #include "lab/profile.h"
+#include "lab/run_log.h"
 #include "support/check.h"
 
 /* ---- settings ---- */
@@ -433,7 +435,19 @@ static void check_log(void)
               log.steps_to_99 == 1 && log.validation == 0.995,
           "%s: %" PRId64 " steps", error.text, log.steps);
     CHECK(lab_log_cut(&log, 1, &error) == LOCUS_OK, "%s", error.text);
+    const lab_log_step diverged = {.step = 2, .loss = NAN, .norm = INFINITY, .seconds = 0.5};
+    lab_log_add(&log, &diverged);
+    lab_log_validate(&log, 2, NAN);
     lab_log_close(&log);
+    lab_run run = {.reached = 0};
+    CHECK(lab_log_open(&log, folder, &error) == LOCUS_OK && log.steps == 2 && isnan(log.validation),
+          "%s: %" PRId64 " steps", error.text, log.steps);
+    lab_log_close(&log);
+    CHECK(lab_log_read(&run, path, &error) == LOCUS_OK && run.reached == 2 &&
+              run.point_count == 1 && run.test_count == 1,
+          "%s: %zu points", error.text, run.point_count);
+    locus_release(NULL, run.points);
+    locus_release(NULL, run.tests);
     CHECK(truncate(path, (off_t)MOST_BYTES + 1) == 0, "no room for a hole");
     CHECK(lab_log_open(&log, folder, &error) == LOCUS_ERR_FORMAT, "a log of %d bytes", MOST_BYTES);
     lab_log_close(&log);
