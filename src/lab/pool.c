@@ -226,10 +226,10 @@ static int is_interrupted(const pool *p)
            *p->onlooker->interrupted != 0;
 }
 
-/* Tell every run, once, to save and end. */
+/* Tell every run to save and end; again in each round, as one that was just begun may not listen
+ * yet. */
 static void interrupt(pool *p)
 {
-    if (p->outcome == LAB_INTERRUPTED) return;
     p->outcome = LAB_INTERRUPTED;
     p->stopping = 1;
     for (size_t i = 0; i < p->side_by_side; i++)

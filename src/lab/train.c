@@ -28,6 +28,7 @@ typedef struct session {
     train_batch batch;
     lab_log log;
     int64_t step; /* the last one that is done */
+    int taken_up; /* from a checkpoint         */
     double began; /* of this session, for the rate of steps */
     int64_t began_at;
     double loss;
@@ -57,15 +58,33 @@ static lab_judge judge_of(session *s)
 
 /* ---- the folder ---- */
 
-static locus_status claim_folder(const session *s, int resume, locus_error *error)
+static int holds(const session *s, const char *name)
+{
+    char path[LAB_PATH];
+    return lab_path(path, s->folder, name) && locus_system_exists(path);
+}
+
+/* *found: the settings of this very run are there. */
+static locus_status check_folder(const session *s, int resume, int *found, locus_error *error)
+{
+    const locus_status status = lab_plan_compare(&s->plan, s->folder, found, error);
+    if (*found && !resume)
+        return locus_fail(error, LOCUS_ERR_OPTION, "%s holds a run; --resume goes on with it",
+                          s->folder);
+    if (status == LOCUS_OK && !*found && (holds(s, LAB_CHECKPOINT) || holds(s, LAB_PREVIOUS)))
+        return locus_fail(error, LOCUS_ERR_OPTION,
+                          "%s holds a checkpoint, but no run.json that says of what", s->folder);
+    return status;
+}
+
+/* The log is the lock: settings are written by who has it. */
+static locus_status claim_folder(session *s, int resume, locus_error *error)
 {
     int found = 0;
     LOCUS_TRY(lab_folders_make(s->folder, error));
-    const locus_status status = lab_plan_compare(&s->plan, s->folder, &found, error);
-    if (found && !resume)
-        return locus_fail(error, LOCUS_ERR_OPTION, "%s holds a run; --resume goes on with it",
-                          s->folder);
-    if (status != LOCUS_OK) return status;
+    LOCUS_TRY(check_folder(s, resume, &found, error));
+    LOCUS_TRY(lab_log_open(&s->log, s->folder, error));
+    LOCUS_TRY(check_folder(s, resume, &found, error)); /* another may have begun meanwhile */
     return found ? LOCUS_OK : lab_plan_write(&s->plan, s->folder, error);
 }
 
@@ -124,9 +143,9 @@ static int take_up(session *s, const char *name, int64_t *step)
 
 static locus_status take_up_any(session *s, locus_error *error)
 {
-    LOCUS_TRY(lab_log_open(&s->log, s->folder, error));
     s->step = 0;
-    if (!take_up(s, LAB_CHECKPOINT, &s->step) && !take_up(s, LAB_PREVIOUS, &s->step)) {
+    s->taken_up = take_up(s, LAB_CHECKPOINT, &s->step) || take_up(s, LAB_PREVIOUS, &s->step);
+    if (!s->taken_up) {
         s->step = 0;
         s->memory.rows = 0;
         train_parameters_start(&s->model->list, s->plan.settings.seed, s->model->weights);
@@ -259,7 +278,7 @@ static locus_status run(session *s, int resume, lab_outcome *outcome, locus_erro
     s->began = now();
     s->began_at = s->step;
     *outcome = LAB_FINISHED;
-    if (set->steps == 0) return save(s, error);
+    if (set->steps == 0) return s->taken_up ? LOCUS_OK : save(s, error);
     while (s->step < last) {
         LOCUS_TRY(advance(s, last, error));
         if (!interrupted(s) || s->step == last) continue;

@@ -194,6 +194,23 @@ def case_comparison_killed(whole):
     return same(whole, folder / "runs/copy/t5/seed1")
 
 
+def case_no_settings(whole):
+    """A checkpoint without run.json is nobody's: it is left alone. No steps: nothing is written again."""
+    folder = ROOT / "no-settings"
+    lab(*RUN, "--stop", 3, "-o", folder)
+    before = (folder / "checkpoint.safetensors").read_bytes()
+    (folder / "run.json").unlink()
+    for more in ([], ["--resume"]):
+        problem = refused([*RUN, "-o", folder, *more], "no run.json", 2)
+        if problem or (folder / "checkpoint.safetensors").read_bytes() != before:
+            return problem or "another checkpoint"
+    start = [*RUN[:-2], "--steps", "0", "-o", ROOT / "no-steps", "--resume"]
+    lab(*start)
+    before = (ROOT / "no-steps/checkpoint.safetensors").stat().st_mtime_ns
+    lab(*start)
+    return "" if before == (ROOT / "no-steps/checkpoint.safetensors").stat().st_mtime_ns else "written again"
+
+
 def case_refused(whole):
     short, binary = ROOT / "short.txt", ROOT / "binary.txt"
     short.write_text("ten bytes.")
