@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
+#include <ctype.h>
 #include <inttypes.h>
 #include <string.h>
 #include <unistd.h>
@@ -46,14 +47,25 @@ static void put_given(plot_text *out, const char *option, int64_t value, int64_t
     if (value != absent) lab_print(out, " --%s %" PRId64, option, value);
 }
 
+/* Does a shell take the word as it is? */
+static int is_plain(const char *word)
+{
+    for (const char *at = word; *at != '\0'; at++)
+        if (!isalnum((unsigned char)*at) && strchr("_,.-+/=:", *at) == NULL) return 0;
+    return *word != '\0';
+}
+
 static void put_word(plot_text *out, const char *option, const char *word)
 {
     if (word == NULL) return;
-    lab_print(out, " --%s ", option);
+    const char *quote = is_plain(word) ? "" : "'"; /* for the shell */
+    lab_print(out, " --%s %s", option, quote);
     for (; *word != '\0'; word++) { /* inside a JSON string */
+        if (*word == '\'') plot_puts(out, "'\\\\'");
         if (*word == '"' || *word == '\\') plot_char(out, '\\');
         plot_char(out, (unsigned char)*word < 0x20 ? '?' : *word);
     }
+    plot_puts(out, quote);
 }
 
 /* The command that repeats the comparison; it also tells comparisons apart. */

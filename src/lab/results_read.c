@@ -179,13 +179,20 @@ static locus_status read_table(lab_results *r, const lab_run *run, const char *p
 
 /* ---- runs ---- */
 
+/* 0, as if it were not said, for what no run has. */
+static int64_t read_count(const lab_record *record, const char *name)
+{
+    const uint64_t found = lab_record_number(record, name);
+    return found <= 1000000000000 ? (int64_t)found : 0;
+}
+
 static locus_status read_settings(lab_results *r, lab_run *run, const char *path,
                                   locus_error *error)
 {
     lab_record record;
     LOCUS_TRY(lab_record_read(&record, path, error));
-    run->length = (int64_t)lab_record_number(&record, "length");
-    run->steps = (int64_t)lab_record_number(&record, "steps");
+    run->length = read_count(&record, "length");
+    run->steps = read_count(&record, "steps");
     const char *sum = lab_record_text(&record, "text_sum");
     if (r->text_sum[0] == '\0' && strspn(sum, "0") < strlen(sum))
         snprintf(r->text_sum, sizeof r->text_sum, "%s", sum);

@@ -11,7 +11,7 @@
 
 /* One screen about a comparison: a line per task, how far it is, and who leads. */
 
-enum { NAMED = 3 };
+enum { NAMED = 3, SHOWN = 2048 };
 
 typedef struct ranked {
     const char *scheme;
@@ -59,19 +59,34 @@ static void show_task(const lab_results *r, int32_t task, const lab_subject *sub
     plot_char(out, '\n');
 }
 
+/* Text of a file, fit for a terminal. */
+static void show_text(plot_text *out, const char *before, const lab_record *record,
+                      const char *name)
+{
+    char escaped[SHOWN];
+    const char *text = lab_record_text(record, name);
+    plot_puts(out, before);
+    plot_puts(out, locus_escape(escaped, sizeof escaped, text, strlen(text)));
+}
+
 static void show_all(const lab_results *r, plot_text *out)
 {
-    const char *profile = lab_record_text(&r->settings, "profile");
-    lab_print(out, "%s%s%zu runs, %zu finished; %s, %s, locus %s\n", profile,
-              profile[0] != '\0' ? ": " : "", r->run_count, r->finished,
-              lab_record_text(&r->run, "cpu"), lab_record_text(&r->run, "isa"),
-              lab_record_text(&r->run, "version"));
+    show_text(out, "", &r->settings, "profile");
+    lab_print(out, "%s%zu runs, %zu finished",
+              lab_record_text(&r->settings, "profile")[0] != '\0' ? ": " : "", r->run_count,
+              r->finished);
+    show_text(out, "; ", &r->run, "cpu");
+    show_text(out, ", ", &r->run, "isa");
+    show_text(out, ", locus ", &r->run, "version");
+    plot_char(out, '\n');
     for (size_t i = 0; lab_subject_at(i) != NULL; i++) {
         const int32_t task = lab_task_index(r, lab_subject_at(i)->name);
         if (task >= 0) show_task(r, task, lab_subject_at(i), out);
     }
-    if (r->finished < r->run_count && lab_record_text(&r->settings, "command")[0] != '\0')
-        lab_print(out, "go on: %s\n", lab_record_text(&r->settings, "command"));
+    if (r->finished < r->run_count && lab_record_text(&r->settings, "command")[0] != '\0') {
+        show_text(out, "go on: ", &r->settings, "command");
+        plot_char(out, '\n');
+    }
 }
 
 locus_status lab_show(const char *folder, locus_text *text, locus_error *error)

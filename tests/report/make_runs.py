@@ -246,7 +246,7 @@ def write_run(root, outcome, task, scheme, seed, finished=True):
     (folder / "run.json").write_text(json.dumps({
         "task": task, "scheme": base(scheme), "seed": seed, "length": length, "steps": steps,
         "layers": 2, "width": 64, "heads": 4, "batch": 64, "rate": 0.002,
-        "commit": "0123abc", "cpu": "a made-up CPU", "kernels": "avx2"}, indent=1))
+        "commit": "0123abc", "cpu": "a made-up CPU", "isa": "avx2"}, indent=1))
     write_log(folder, outcome, task, scheme, steps, final, None if finished else 40)
     if not finished:
         return

@@ -210,7 +210,7 @@ void sheet_machine(lab_sheet *sheet)
         }
     print_setting(sheet, "commit", lab_record_text(&r->run, "commit"));
     print_setting(sheet, "CPU", lab_record_text(&r->run, "cpu"));
-    print_setting(sheet, "kernels", lab_record_text(&r->run, "kernels"));
+    print_setting(sheet, "instruction set", lab_record_text(&r->run, "isa"));
     sheet_print(sheet, "</tbody>\n</table>\n</div>\n");
     print_unfinished(sheet);
     sheet_section_end(sheet);
