@@ -125,6 +125,7 @@ def main():
     refuse()
     if dist.get_rank() == 0:
         print("calls", count)
+    dist.barrier()  # nobody leaves while another still listens
     dist.destroy_process_group()
 
 
