@@ -23,6 +23,7 @@ static int by_key(const void *left, const void *right)
 
 static locus_status sort(lab_results *r, locus_error *error)
 {
+    if (r->value_count == 0) return LOCUS_OK;
     qsort(r->values, r->value_count, sizeof *r->values, by_key);
     for (size_t i = 1; i < r->value_count; i++) {
         const lab_value *v = &r->values[i];

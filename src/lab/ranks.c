@@ -172,7 +172,7 @@ static void fill(lab_ranks *ranks, table *t, double *scores, double *means, size
     }
     bootstrap(t, ranks->each, means, contests);
     ranks->count = t->scheme_count;
-    qsort(ranks->each, ranks->count, sizeof *ranks->each, by_rank);
+    if (ranks->count > 0) qsort(ranks->each, ranks->count, sizeof *ranks->each, by_rank);
 }
 
 lab_ranks *lab_ranks_new(const lab_results *r)

@@ -212,8 +212,8 @@ void lab_results_csv(const lab_results *r, locus_text *out)
     lab_value *rows = locus_allocate(NULL, r->value_count + 1, sizeof *rows);
     plot_puts(&text, "task,scheme,seed,length,metric,value\n");
     if (rows == NULL) return;
-    memcpy(rows, r->values, r->value_count * sizeof *rows);
-    qsort(rows, r->value_count, sizeof *rows, by_row);
+    if (r->value_count > 0) memcpy(rows, r->values, r->value_count * sizeof *rows);
+    if (r->value_count > 0) qsort(rows, r->value_count, sizeof *rows, by_row);
     for (size_t i = 0; i < r->value_count; i++) print_row(&text, r, &rows[i]);
     locus_release(NULL, rows);
 }

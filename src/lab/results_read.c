@@ -315,8 +315,8 @@ static locus_status read_all(lab_results *r, locus_error *error)
                           "%s: found no runs, expected runs/TASK/SCHEME/seedN as locus lab run "
                           "makes them",
                           r->folder);
-    qsort(r->tasks, r->task_count, sizeof *r->tasks, by_task);
-    qsort(r->schemes, r->scheme_count, sizeof *r->schemes, by_scheme);
+    if (r->task_count > 0) qsort(r->tasks, r->task_count, sizeof *r->tasks, by_task);
+    if (r->scheme_count > 0) qsort(r->schemes, r->scheme_count, sizeof *r->schemes, by_scheme);
     if (lab_path(path, r->folder, "lab.json") && locus_system_exists(path))
         LOCUS_TRY(lab_record_read(&r->settings, path, error));
     r->run_count = 0;

@@ -83,7 +83,7 @@ static size_t take_indices(const lab_results *r, int64_t *indices)
     size_t count = 0;
     for (size_t m = 0; m < r->metric_count && count < INDICES; m++)
         if (index_of(r->metrics[m]) >= 0) indices[count++] = index_of(r->metrics[m]);
-    qsort(indices, count, sizeof *indices, by_number);
+    if (count > 0) qsort(indices, count, sizeof *indices, by_number);
     return count;
 }
 
