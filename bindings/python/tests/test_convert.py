@@ -378,7 +378,7 @@ def test_torch(tmp_path):
 
 class Call:
     def __reduce__(self):
-        return os.system, ("echo run > /tmp/never",)
+        return os._exit, (3,)  # a reader that runs the code of a file ends the tests here
 
 
 def broken_sources(folder):
