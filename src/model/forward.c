@@ -128,7 +128,7 @@ static void embed(const run *r)
 
 /* ---- attention ---- */
 
-/* Where the rows of a sequence lie: `heads` heads one behind the other in rows `width` apart. */
+/* Where the rows of q, k or v lie: `heads` heads one behind the other in rows `width` apart. */
 static locus_tensor rows_of(const run *r, const float *data, int64_t rows, int64_t heads,
                             int64_t width)
 {
@@ -207,30 +207,50 @@ static const float *put_before(const run *r, int64_t layer, int64_t s)
     return r->w.kv;
 }
 
+/* Rows of q from `first` on, and of k and v with what belongs to a layer. */
+static locus_tensors inputs_of(const run *r, int64_t layer, int64_t first, int64_t queries,
+                               const float *k, int64_t keys, int64_t stride)
+{
+    const model_description *d = r->d;
+    const int64_t width = model_qkv_width(d);
+    locus_tensors in = model_layer_at(r->m, layer)->tables;
+    in.q = rows_of(r, r->w.qkv + first * width, queries, d->heads, width);
+    in.k = rows_of(r, k, keys, d->kv_heads, stride);
+    in.v = rows_of(r, k + d->kv_heads * d->head_dim, keys, d->kv_heads, stride);
+    if (d->distances) in.rel_k = model_distance_table(r->pass, r->w.distances);
+    return in;
+}
+
+/* All sequences in one call: each has the bits of a call of its own. */
+static locus_status attend_together(const run *r, int64_t layer)
+{
+    const int64_t N = r->pass->tokens;
+    const float *k = r->w.qkv + r->d->heads * r->d->head_dim;
+    locus_tensors in = inputs_of(r, layer, 0, N, k, N, model_qkv_width(r->d));
+    in.q_offsets = in.k_offsets = model_pass_offsets(r->pass);
+    return attend(r, &in, r->pass->plan_of[0], 0, N);
+}
+
 static locus_status attend_sequence(const run *r, int64_t layer, int64_t s)
 {
     const model_description *d = r->d;
     const int64_t first = r->pass->offsets[s], length = r->pass->offsets[s + 1] - first;
-    const int64_t width = model_qkv_width(d), half = d->kv_heads * d->head_dim;
-    const float *q = r->w.qkv + first * width, *k = q + d->heads * d->head_dim;
+    const int64_t width = model_qkv_width(d);
+    const float *k = r->w.qkv + first * width + d->heads * d->head_dim;
     int64_t keys = length, stride = width;
     if (r->pass->cache != NULL) {
         k = remember(r, layer, s);
         keys += past_of(r, s);
-        stride = 2 * half;
+        stride = model_kv_width(d);
     }
     if (d->memory > 0) {
         k = put_before(r, layer, s);
         keys += d->memory;
-        stride = 2 * half;
+        stride = model_kv_width(d);
     }
-    locus_tensors in = model_layer_at(r->m, layer)->tables;
-    if (r->pass->cache != NULL) in.frequencies = (locus_tensor){.rank = 0};
-    in.q = rows_of(r, q, length, d->heads, width);
-    in.k = rows_of(r, k, keys, d->kv_heads, stride);
-    in.v = rows_of(r, k + half, keys, d->kv_heads, stride);
+    locus_tensors in = inputs_of(r, layer, first, length, k, keys, stride);
     const int pairs = model_has_segments(r->pass, r->batch, s);
-    if (d->distances) in.rel_k = model_distance_table(r->pass, r->w.distances);
+    if (r->pass->cache != NULL) in.frequencies = (locus_tensor){.rank = 0};
     if (pairs)
         in.bias_dense =
             model_segment_scores(r->pass, r->batch, model_layer_at(r->m, layer), &r->w, s);
@@ -261,7 +281,8 @@ static locus_status attention(const run *r, int64_t l, float *to, const float *x
     } else
         model_map_apply(r->m, r->w.linear, &layer->qkv, r->w.qkv, x, N, NULL);
     model_distances_project(r->pass, layer, &r->w);
-    for (int64_t s = 0; s < r->pass->ragged.sequences; s++)
+    if (r->pass->together) LOCUS_TRY(attend_together(r, l));
+    for (int64_t s = 0; s < r->pass->ragged.sequences && !r->pass->together; s++)
         if (r->pass->offsets[s + 1] > r->pass->offsets[s]) LOCUS_TRY(attend_sequence(r, l, s));
     model_map_apply(r->m, r->w.linear, &layer->o, to, r->w.heads, N,
                     &(model_end){.residual = residual});

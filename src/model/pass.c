@@ -76,7 +76,7 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
     }
     if (d->distances) w->distances = carve(&c, p->distance_rows, A, sizeof(float));
     if (d->segments) w->pairs = carve(&c, d->heads, p->longest * p->longest, sizeof(float));
-    w->lse = carve(&c, d->heads, p->longest, sizeof(float));
+    w->lse = carve(&c, d->heads, p->together ? N : p->longest, sizeof(float));
     w->position = carve(&c, N, 1, sizeof(int32_t));
     for (size_t i = 0; i < p->plan_count; i++) {
         const size_t bytes = locus_forward_workspace(p->plans[i].plan);
@@ -103,7 +103,22 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
 
 /* ---- plans ---- */
 
-/* q, k and v of one sequence as the executor has them; data is not read. */
+locus_tensor model_pass_offsets(const locus_model_pass *p)
+{
+    return locus_view(p->offsets, LOCUS_I64, 1, (const int64_t[]){p->ragged.sequences + 1});
+}
+
+/* Whether one call can attend in all sequences: nothing lies before their tokens, no score depends
+ * on types, and all turn by the same frequencies. */
+static int goes_together(const locus_model_pass *p)
+{
+    const model_description *d = &p->model->description;
+    const int stretched = d->rope.kind == MODEL_ROPE_DYNAMIC && p->longest > d->rope.trained;
+    return p->longest < p->tokens && p->cache == NULL && d->memory == 0 && !d->segments &&
+           !stretched;
+}
+
+/* q, k and v as the executor has them; data is not read. */
 static locus_tensors shapes_of(const locus_model_pass *p, const pass_plan *like)
 {
     const model_description *d = &p->model->description;
@@ -113,6 +128,7 @@ static locus_tensors shapes_of(const locus_model_pass *p, const pass_plan *like)
     t.q = locus_view_bthd(NULL, 1, like->queries, d->heads, D);
     t.k = t.v = locus_view_bthd(NULL, 1, like->keys, kv_heads, D);
     if (p->cache != NULL) t.frequencies = (locus_tensor){.rank = 0}; /* keys are turned before */
+    if (like->all) t.q_offsets = t.k_offsets = model_pass_offsets(p);
     return t;
 }
 
@@ -135,7 +151,7 @@ static locus_status make_plan(const locus_model_pass *p, pass_plan *made, locus_
     config.allocator = m->allocator;
     locus_tensors shapes = shapes_of(p, made);
     if (d->rope.kind == MODEL_ROPE_DYNAMIC && shapes.frequencies.rank != 0) {
-        model_rope_frequencies(d, made->keys, frequency);
+        model_rope_frequencies(d, made->all ? p->longest : made->keys, frequency);
         shapes.frequencies.data = frequency;
     }
     if (d->distances) shapes.rel_k = model_distance_table(p, NULL);
@@ -151,7 +167,7 @@ static locus_status add_plan(locus_model_pass *p, const pass_plan *like, size_t 
     for (size_t i = 0; i < p->plan_count; i++) {
         const pass_plan *other = &p->plans[i];
         if (other->queries != like->queries || other->keys != like->keys ||
-            other->cross != like->cross || other->pairs != like->pairs)
+            other->cross != like->cross || other->pairs != like->pairs || other->all || like->all)
             continue;
         *index = i;
         return LOCUS_OK;
@@ -224,7 +240,12 @@ locus_status model_pass_set(locus_model_pass *p, const int64_t *offsets, locus_e
     memcpy(p->offsets, offsets, (count + 1) * sizeof *offsets);
     LOCUS_TRY(model_distances_new(p, error));
     if (p->plan_count + 2 * count > p->plan_room) free_plans(p); /* those of lengths gone by */
-    for (int64_t s = 0; s < p->ragged.sequences; s++) LOCUS_TRY(add_plans(p, s, error));
+    p->together = goes_together(p);
+    if (p->together)
+        LOCUS_TRY(add_plan(p, &(pass_plan){.queries = p->tokens, .keys = p->tokens, .all = 1},
+                           &p->plan_of[0], error));
+    for (int64_t s = 0; s < p->ragged.sequences && !p->together; s++)
+        LOCUS_TRY(add_plans(p, s, error));
     if (!model_pass_carve(p, NULL, &work))
         return locus_fail(error, LOCUS_ERR_MEMORY,
                           "model: these lengths need more memory than a machine can address");

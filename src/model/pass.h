@@ -2,8 +2,9 @@
 #ifndef LOCUS_MODEL_PASS_H
 #define LOCUS_MODEL_PASS_H
 
-/* What depends on the lengths of a batch: plans of attention, one per length, and the layout of the
- * workspace. With a cache, the tokens of a sequence continue those that are in it. */
+/* What depends on the lengths of a batch: plans of attention and the layout of the workspace. One
+ * ragged plan serves all sequences where it can; else there is a plan per length. With a cache, the
+ * tokens of a sequence continue those that are in it. */
 
 #include "model/model.h"
 
@@ -11,6 +12,7 @@ typedef struct pass_plan {
     int64_t queries, keys;
     int cross; /* 1: of attention to an encoder's states */
     int pairs; /* 1: with scores of pairs of two types */
+    int all;   /* 1: of all sequences of the pass */
     locus_plan *plan;
 } pass_plan;
 
@@ -36,6 +38,7 @@ struct locus_model_pass {
     pass_plan *plans;
     size_t plan_count, plan_room;
     size_t *plan_of, *cross_plan_of; /* [sequences] */
+    int together;    /* 1: plan 0 attends in all sequences at once, in one ragged call */
     float *sinusoid; /* [distance_rows, E] of the distances -(longest - 1) to longest - 1 */
     int64_t distance_rows;
     size_t bytes; /* of workspace */
@@ -63,7 +66,7 @@ typedef struct pass_work {
     float *distances;       /* [distance_rows, A] projected sinusoids; or NULL    */
     float *pairs;           /* [H, longest, longest] of pairs of two types; or NULL */
     float *narrowed;        /* [N, W] before logits; or NULL */
-    float *lse;             /* [H, longest]                                       */
+    float *lse;             /* [H, longest], or [H, N] of a ragged call           */
     int32_t *position;      /* [N]                                             */
     void *attention;
     size_t attention_bytes;
@@ -78,6 +81,9 @@ locus_status model_pass_make(locus_model_pass **pass, const locus_model *model, 
 /* Plans for these lengths; sequences of a cached pass continue what the cache holds. Arrays of the
  * pass are for as many sequences as it was made for. */
 locus_status model_pass_set(locus_model_pass *pass, const int64_t *offsets, locus_error *error);
+
+/* Where its sequences begin, as q_offsets and k_offsets of a ragged call. */
+locus_tensor model_pass_offsets(const locus_model_pass *pass);
 
 /* One function measures (base NULL) and lays out. 0: it does not fit in memory. */
 int model_pass_carve(const locus_model_pass *pass, void *base, pass_work *work);

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "model/folder.h"
+#include "model/pass.h"
 #include "support/allocator.h"
 #include "support/check.h"
 #include "support/problem.h"
@@ -156,6 +157,44 @@ static void test_bits(const test_model *m)
         }
     }
     remove_model(path);
+}
+
+/* Rotary frequencies that depend on the length: of the sequences in `mixed` two are beyond 16. */
+static const test_model stretched = {
+    "llama-dynamic", "llama",
+    "{\"model_type\": \"llama\", \"hidden_size\": 24, \"num_hidden_layers\": 2, "
+    "\"num_attention_heads\": 3, \"intermediate_size\": 40, \"vocab_size\": 50, "
+    "\"max_position_embeddings\": 16, "
+    "\"rope_scaling\": {\"rope_type\": \"dynamic\", \"factor\": 2.0}}"};
+
+/* One ragged call attends in all sequences, except where something of each of its own is in it. */
+static void test_together(const test_model *m, const int64_t *offsets, int64_t sequences, int want)
+{
+    locus_model_pass *pass = NULL;
+    locus_error error = {""};
+    const char *path = test_folder("together");
+    write_model(path, m, NULL);
+    locus_model *model = open_model(path, NULL, 1);
+    remove_model(path);
+    if (model == NULL) return;
+    const int own = model->description.memory > 0 || model->description.segments;
+    CHECK(locus_model_pass_new(&pass, model, offsets, sequences, &error) == LOCUS_OK, "%s",
+          error.text);
+    CHECK(pass != NULL && pass->together == (want && !own) &&
+              (!pass->together || pass->plan_count == 1),
+          "%d plans, %d", pass != NULL ? (int)pass->plan_count : -1, want);
+    locus_model_pass_free(pass);
+    locus_model_free(model);
+}
+
+static void test_calls_of_a_layer(const test_model *m)
+{
+    static const int64_t one[] = {0, 17}, and_nothing[] = {0, 0, 17, 17}, two[] = {0, 16, 19};
+    if (!check_begin("model/%s/together", m->name)) return;
+    test_together(m, mixed, SEQUENCES, m != &stretched);
+    test_together(m, two, 2, 1);
+    test_together(m, one, 1, 0);
+    test_together(m, and_nothing, 3, 0);
 }
 
 /* ---- files ---- */
@@ -459,10 +498,13 @@ int main(int argc, char **argv)
     if (!check_args(argc, argv)) return 2;
     for (size_t i = 0; i < test_model_count; i++) {
         test_bits(&test_models[i]);
+        test_calls_of_a_layer(&test_models[i]);
         test_files(&test_models[i]);
         test_tensors(&test_models[i]);
         test_allocations(&test_models[i]);
     }
+    test_bits(&stretched);
+    test_calls_of_a_layer(&stretched);
     test_configs();
     test_indexes();
     test_truncated();
