@@ -79,7 +79,8 @@ typedef struct locus_generation {
     double repetition_penalty;
     uint64_t seed;           /* of Philox4x32-10, whose counter is the number of the new token */
     uint32_t early_stopping; /* locus_early_stopping                                          */
-    int32_t start;           /* first token of a decoder behind an encoder; -1: none          */
+    int32_t start;           /* first token of a decoder behind an encoder, and of a text without
+                                tokens, which stays empty otherwise; -1: none                 */
     int32_t forced_begin;    /* first token behind it; -1: none                               */
     int32_t forced_end;      /* last token at max_length; -1: none                            */
     const int32_t *ends;     /* tokens that end a text                                        */

@@ -298,6 +298,53 @@ static void expect_refusal(const char *path, const char *part)
     locus_model_free(model);
 }
 
+/* A text without tokens begins as transformers begins one, with `start`, and is empty without it;
+ * the texts beside it do not notice. */
+static void test_empty(void)
+{
+    static const int32_t ids[] = {3, 4, 9, 5};
+    static const int64_t three[] = {0, 0, 3, 3}, alone[] = {0, 3}, started[] = {0, 1};
+    size_t m = 0;
+    while (strcmp(test_models[m].name, "gpt2") != 0) m++;
+    const char *path = test_folder("empty");
+    write_model(path, &test_models[m], &(folder_change){.scale = 0.4});
+    for (int beams = 1; beams <= 3; beams += 2)
+        for (int32_t start = -1; start <= 5; start += 6) {
+            if (!check_begin("model/gpt2/empty/%d beams/start %d", beams, (int)start)) continue;
+            locus_model *model = NULL;
+            locus_generated *all = NULL, *one = NULL, *first = NULL;
+            locus_error error = {""};
+            int64_t count, wanted;
+            CHECK(locus_model_open(&model, path, NULL, &error) == LOCUS_OK, "%s", error.text);
+            locus_generation how = {.size = sizeof how};
+            locus_generation_init(&how, model);
+            how.start = start;
+            how.beams = beams;
+            how.max_length = 9;
+            CHECK(locus_generate(&all, model, &how, ids, three, 3, &error) == LOCUS_OK &&
+                      locus_generate(&one, model, &how, ids, alone, 1, &error) == LOCUS_OK &&
+                      locus_generate(&first, model, &how, ids + 3, started, 1, &error) == LOCUS_OK,
+                  "%s", error.text);
+            const int32_t *own = locus_generated_ids(all, 1, &count);
+            const int32_t *want = locus_generated_ids(one, 0, &wanted);
+            CHECK(count == wanted && memcmp(own, want, (size_t)count * sizeof *own) == 0,
+                  "the text between depends on the others");
+            want = locus_generated_ids(first, 0, &wanted);
+            for (int64_t t = 0; t < 3; t += 2) {
+                own = locus_generated_ids(all, t, &count);
+                CHECK(start < 0
+                          ? count == 0 && locus_generated_score(all, t) == 0.0
+                          : count == wanted && memcmp(own, want, (size_t)count * sizeof *own) == 0,
+                      "text %d: %d tokens", (int)t, (int)count);
+            }
+            locus_generated_free(all);
+            locus_generated_free(one);
+            locus_generated_free(first);
+            locus_model_free(model);
+        }
+    remove_model(path);
+}
+
 /* A decoder tensor that is missing or has another shape is named. */
 static void test_decoder_tensors(void)
 {
@@ -413,6 +460,7 @@ int main(int argc, char **argv)
         test_allocations(&test_models[i], path);
     }
     remove_model(path);
+    test_empty();
     test_decoder_tensors();
     test_refusals();
     return check_finish("model/generate");

@@ -105,6 +105,7 @@ static void begin(beam_search *s, int64_t t)
     b->next = b->finished + s->beams;
     b->merged = b->next + s->beams;
     b->open = 1;
+    b->done = text->done;
     for (int64_t i = 0; i < s->beams; i++) {
         set_beam(&b->running[i], text->ids, text->count, i == 0 ? 0.0f : nothing, 0);
         set_beam(&b->finished[i], text->ids, text->count, nothing, 0);
@@ -284,6 +285,7 @@ static void give(const beam_search *s, int64_t t)
 {
     generate_text *text = &s->job->result->texts[t];
     const beam *best = &s->texts[t].finished[0];
+    if (text->done) return; /* nothing came of nothing */
     memcpy(text->ids, best->ids, (size_t)best->count * sizeof *best->ids);
     text->count = best->count;
     text->score = (double)best->score;

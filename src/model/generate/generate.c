@@ -70,7 +70,7 @@ static locus_status set_lengths(const generate_job *job, generate_text *text, in
     }
     text->least = how->min_length;
     if (how->min_new_tokens > 0) text->least = text->prompt + how->min_new_tokens;
-    if (text->prompt < 1 || text->prompt >= text->limit || text->limit > (int64_t)1 << 20)
+    if (text->prompt >= text->limit || text->limit > (int64_t)1 << 20)
         return locus_fail(job->error, LOCUS_ERR_RANGE,
                           "text %" PRId64 ": found %" PRId64
                           " tokens to begin with, expected 1 to %" PRId64,
@@ -78,7 +78,8 @@ static locus_status set_lengths(const generate_job *job, generate_text *text, in
     return LOCUS_OK;
 }
 
-/* What the decoder begins with: the text itself, or the start behind an encoder. */
+/* What the decoder begins with: the text itself, or the start, behind an encoder and where a text has
+ * no tokens. A text without either stays empty. */
 static locus_status begin_text(generate_job *job, int64_t which, const int32_t *ids, int64_t count)
 {
     const locus_generation *how = job->how;
@@ -86,12 +87,17 @@ static locus_status begin_text(generate_job *job, int64_t which, const int32_t *
     if (job->model->decoder != NULL) {
         ids = how->prompt_count > 0 ? how->prompt : &how->start;
         count = how->prompt_count > 0 ? how->prompt_count : 1;
+    } else if (count == 0 && how->start >= 0) {
+        ids = &how->start;
+        count = 1;
     }
     text->count = text->prompt = count;
-    LOCUS_TRY(set_lengths(job, text, which));
+    text->done = count == 0;
+    text->limit = 1;
+    if (!text->done) LOCUS_TRY(set_lengths(job, text, which));
     text->ids = locus_allocate(job->model->allocator, (size_t)text->limit, sizeof *text->ids);
     if (text->ids == NULL) return no_memory(job->error);
-    memcpy(text->ids, ids, (size_t)count * sizeof *ids);
+    if (count > 0) memcpy(text->ids, ids, (size_t)count * sizeof *ids);
     return LOCUS_OK;
 }
 
