@@ -40,12 +40,15 @@ void run_arrays_free(float **arrays)
 
 /* ---- the file ---- */
 
+/* The last of them are `last` wide. */
 static locus_status put(locus_file_writer *writer, const char *prefix, float *const *arrays,
-                        int64_t count, const uint64_t *shape, locus_error *error)
+                        int64_t count, const uint64_t *shape, uint64_t last, locus_error *error)
 {
     locus_status status = LOCUS_OK;
+    const uint64_t last_shape[3] = {shape[0], shape[1], last};
     for (int64_t i = 0; status == LOCUS_OK && arrays != NULL && i < count; i++) {
         char name[48];
+        if (i == count - 1) shape = last_shape;
         snprintf(name, sizeof name, "%shidden.%" PRId64, prefix, i);
         status = locus_file_put(writer, name, "F32", 3, shape, arrays[i], error);
     }
@@ -57,15 +60,16 @@ static int write_file(const run_session *s, const states *all)
     const uint64_t width = (uint64_t)s->info.width, rows = (uint64_t)all->decoder_tokens;
     const uint64_t shape[3] = {1, (uint64_t)all->tokens, width};
     const uint64_t decoder_shape[3] = {1, rows, width};
+    const uint64_t last = (uint64_t)s->info.last_width;
     const uint64_t logits_shape[3] = {1, rows, (uint64_t)s->info.next_tokens};
     locus_file_writer *writer = NULL;
     locus_error error = {""};
     locus_status status = locus_file_create(&writer, s->values->output, NULL, &error);
     if (status == LOCUS_OK)
-        status = put(writer, "", all->hidden, s->info.layers + 1, shape, &error);
+        status = put(writer, "", all->hidden, s->info.layers + 1, shape, last, &error);
     if (status == LOCUS_OK)
         status = put(writer, "decoder.", all->decoder_hidden, s->info.decoder_layers + 1,
-                     decoder_shape, &error);
+                     decoder_shape, last, &error);
     if (status == LOCUS_OK && all->logits != NULL)
         status = locus_file_put(writer, "logits", "F32", 3, logits_shape, all->logits, &error);
     if (status == LOCUS_OK && all->means != NULL) {

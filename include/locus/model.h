@@ -79,6 +79,8 @@ typedef struct locus_model_info {
     int64_t next_tokens;      /* that LOCUS_MODEL_GENERATE tells apart: width of its logits */
     int64_t memory;           /* tokens before each sequence that are seen, too; 0: none */
     int64_t features;         /* > 0: it takes rows of that many numbers, not ids */
+    int64_t last_width;       /* of the last states and of embeddings: `width`, but for models that
+                                 narrow them (OPT with word_embed_proj_dim) */
 } locus_model_info;
 /* Fill *info, whose size is set, up to that size. Texts live as long as the model. */
 LOCUS_API void locus_model_describe(const locus_model *model, locus_model_info *info);
@@ -116,11 +118,11 @@ typedef struct locus_model_results {
     uint32_t size;        /* sizeof(locus_model_results) as the caller compiled it */
     uint32_t reserved;    /* 0 */
     float *const *hidden; /* [layers + 1] arrays [tokens, width], each may be NULL: after the
-                             embeddings, then after every layer */
+                             embeddings, then after every layer; the last one [tokens, last_width] */
     float *logits; /* of the head: [sequences, labels], or [tokens, labels] of tags and priors, or
                              [tokens or row_count, vocabulary] of what may be behind a mask, or
                              [tokens, vocabulary] of what may come next */
-    float *embedding;  /* [sequences, width], pooled and normalised as the model says */
+    float *embedding;  /* [sequences, last_width], pooled and normalised as the model says */
     float *const *qkv; /* [layers] arrays [tokens, qkv_width], each may be NULL: q, k and v as
                              attention is given them, heads one behind the other */
     float *next;       /* what continues each sequence: [those with tokens, vocabulary] */

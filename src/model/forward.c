@@ -411,11 +411,22 @@ static void convolve(const run *r)
     norm(r, &r->m->convolution_norm, r->w.h, r->w.other, E);
 }
 
+/* The last states as the model gives them away. */
+static const float *narrow(const run *r, const float *states, int64_t rows)
+{
+    if (r->w.narrowed == NULL) return states;
+    model_map_apply(r->m, r->w.linear, &r->m->narrow, r->w.narrowed, states, rows, NULL);
+    return r->w.narrowed;
+}
+
 static void give_hidden(const run *r, int64_t which)
 {
     float *const *hidden = r->results->hidden;
-    if (hidden != NULL && hidden[which] != NULL)
-        memcpy(hidden[which], r->w.h, (size_t)(r->pass->tokens * r->d->width) * sizeof(float));
+    const int last = which == r->d->layers;
+    if (hidden == NULL || hidden[which] == NULL) return;
+    const int64_t width = last ? model_last_width(r->m) : r->d->width;
+    memcpy(hidden[which], last ? narrow(r, r->w.h, r->pass->tokens) : r->w.h,
+           (size_t)(r->pass->tokens * width) * sizeof(float));
 }
 
 static void give_embedding(const run *r)
@@ -424,22 +435,18 @@ static void give_embedding(const run *r)
                                              [LOCUS_MODEL_POOL_MEAN] = LOCUS_POOL_MEAN,
                                              [LOCUS_MODEL_POOL_MAX] = LOCUS_POOL_MAX};
     if (r->results->embedding == NULL) return;
-    const int64_t E = r->d->width;
-    const locus_rows y = {r->results->embedding, r->pass->ragged.sequences, E};
-    const locus_rows x = {r->w.h, r->pass->tokens, E};
-    locus_pooling_forward(&r->m->workers, poolings[r->m->pooling], &y, &x, &r->pass->ragged, E);
-    if (r->m->unit_length) locus_unit_forward(&r->m->workers, &y, &y, E);
+    const int64_t width = model_last_width(r->m);
+    const float *states = narrow(r, r->w.h, r->pass->tokens);
+    const locus_rows y = {r->results->embedding, r->pass->ragged.sequences, width};
+    const locus_rows x = {(float *)(uintptr_t)states, r->pass->tokens, width};
+    locus_pooling_forward(&r->m->workers, poolings[r->m->pooling], &y, &x, &r->pass->ragged, width);
+    if (r->m->unit_length) locus_unit_forward(&r->m->workers, &y, &y, width);
 }
 
 /* Logits of the token behind each of `rows` states. */
 static void give_continuation(const run *r, float *logits, const float *states, int64_t rows)
 {
-    const locus_model *m = r->m;
-    if (r->w.narrowed != NULL) {
-        model_map_apply(m, r->w.linear, &m->narrow, r->w.narrowed, states, rows, NULL);
-        states = r->w.narrowed;
-    }
-    model_map_apply(m, r->w.linear, &m->logits, logits, states, rows, NULL);
+    model_map_apply(r->m, r->w.linear, &r->m->logits, logits, narrow(r, states, rows), rows, NULL);
 }
 
 /* Behind every token, and behind the last one of each sequence that has any. */

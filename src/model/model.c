@@ -280,6 +280,7 @@ void locus_model_describe(const locus_model *m, locus_model_info *info)
         .labels = d->labels,
         .memory = d->memory,
         .features = d->features,
+        .last_width = model_last_width(m),
         .modules = (uint32_t)m->modules,
         .bias_each_layer = (uint32_t)d->bias_each_layer,
         .qkv_width = m->layers[0].qkv.packed.outputs,

@@ -56,9 +56,10 @@ struct locus_model {
     model_map head_map, head_out;
     model_map fill_map, fill_out;
     model_norm fill_norm;
-    model_map narrow, logits; /* of LOCUS_MODEL_GENERATE */
-    const char **labels;      /* [labels] */
-    int64_t *window_rows;     /* [2 window + 3]: the row of a table of each distance */
+    model_map narrow;     /* of the last states, before logits; or none */
+    model_map logits;     /* of LOCUS_MODEL_GENERATE */
+    const char **labels;  /* [labels] */
+    int64_t *window_rows; /* [2 window + 3]: the row of a table of each distance */
     locus_arena texts;
     locus_model_pooling pooling;
     locus_generation generation; /* as its files say */
@@ -84,6 +85,12 @@ static inline int64_t model_kv_width(const model_description *d)
 static inline int64_t model_qkv_width(const model_description *d)
 {
     return d->heads * d->head_dim + model_kv_width(d);
+}
+
+/* Floats of a token's last state: OPT may narrow it. */
+static inline int64_t model_last_width(const locus_model *m)
+{
+    return m->narrow.packed.panels != NULL ? m->narrow.packed.outputs : m->description.width;
 }
 
 /* A norm before the first layer or behind the last one. */

@@ -76,6 +76,7 @@ RANDOM.update(
         "gpt2": ("GPT2", GPT2),
         "gpt2-inner": ("GPT2", dict(GPT2, n_inner=70, activation_function="relu", tie_word_embeddings=False)),
         "opt": ("OPT", OPT),
+        "opt-narrow": ("OPT", dict(OPT, word_embed_proj_dim=32)),
         "opt-norm-after": ("OPT", dict(OPT, do_layer_norm_before=False)),
         "bloom": ("Bloom", dict(SPECIAL, hidden_size=48, n_layer=3, n_head=6)),
         "mpt": ("Mpt", dict(SPECIAL, d_model=48, n_layers=3, n_heads=4, max_seq_len=64)),

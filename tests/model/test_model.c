@@ -103,6 +103,22 @@ static int all_finite(const float *x, size_t count)
 
 /* ---- bits ---- */
 
+/* Floats of a token's state behind `layer` layers. */
+static int64_t state_width(const locus_model *model, int layer)
+{
+    locus_model_info info = {.size = sizeof info};
+    locus_model_describe(model, &info);
+    return layer < LAYERS ? info.width : info.last_width;
+}
+
+static int complete(const locus_model *model, const answer *a)
+{
+    int found = all_finite(a->embedding, (size_t)(SEQUENCES * state_width(model, LAYERS)));
+    for (int l = 0; l <= LAYERS; l++)
+        found &= all_finite(a->hidden[l], (size_t)(TOKENS * state_width(model, l)));
+    return found;
+}
+
 /* A sequence alone gives what it gives in the batch. */
 static void check_alone(const locus_model *model, const int32_t *ids, const answer *batch)
 {
@@ -113,11 +129,12 @@ static void check_alone(const locus_model *model, const int32_t *ids, const answ
         const int64_t offsets[2] = {0, count};
         CHECK(compute(model, offsets, 1, ids + first, &alone, &error) == LOCUS_OK, "%s",
               error.text);
+        const int64_t last = state_width(model, LAYERS);
         int same =
-            memcmp(alone.embedding, batch->embedding + s * WIDTH, sizeof(float) * WIDTH) == 0;
+            memcmp(alone.embedding, batch->embedding + s * last, (size_t)last * sizeof(float)) == 0;
         for (int l = 0; l <= LAYERS; l++)
-            same &= memcmp(alone.hidden[l], batch->hidden[l] + first * WIDTH,
-                           (size_t)(count * WIDTH) * sizeof(float)) == 0;
+            same &= memcmp(alone.hidden[l], batch->hidden[l] + first * state_width(model, l),
+                           (size_t)(count * state_width(model, l)) * sizeof(float)) == 0;
         int each;
         const int64_t width = logit_width(model, &each);
         same &= memcmp(alone.logits, batch->logits + (each ? first : s) * width,
@@ -147,9 +164,7 @@ static void test_bits(const test_model *m)
             if (model == NULL) break;
             answer *a = t == 0 ? &one : &other;
             CHECK(compute(model, mixed, SEQUENCES, ids, a, &error) == LOCUS_OK, "%s", error.text);
-            CHECK(all_finite(a->hidden[0], sizeof a->hidden / sizeof(float)) &&
-                      all_finite(a->embedding, SEQUENCES * WIDTH),
-                  "a number is missing or not finite");
+            CHECK(complete(model, a), "a number is missing or not finite");
             CHECK(t == 0 || memcmp(&one, &other, sizeof one) == 0, "%u threads give other bits",
                   (unsigned)threads[t]);
             if (t == 0) check_alone(model, ids, &one);

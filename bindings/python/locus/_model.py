@@ -98,7 +98,8 @@ class Model:
         return np.stack(answers) if task == "embed" and answers else answers
 
     def hidden(self, text, pair=None, *, truncate=0):
-        """What every layer made of a text: [layers + 1, tokens, width], after the embeddings first."""
+        """What every layer made of a text: [layers + 1, tokens, width], after the embeddings first; a list of arrays where the
+        model narrows its last states (OPT)."""
         return self._run(self._encode([text], [pair], truncate), 0, 1, _HIDDEN)[0]
 
     def logits(self, text, pair=None, *, truncate=0):
@@ -158,11 +159,18 @@ class Model:
         tokens, layers = int(offsets[-1]), info["layers"]
         width = {"fill": info["vocabulary"], "generate": info["next_tokens"]}.get(info["head"], len(info["labels"]))
         return (
-            _floats(hidden, layers + 1, tokens, info["width"]),
+            self._states(hidden, tokens),
             _floats(logits, -1, width) if logits else None,
-            _floats(embedding, len(ids), info["width"]),
+            _floats(embedding, len(ids), info["last_width"]),
             _floats(qkv, layers, tokens, info["qkv_width"]),
         )
+
+    def _states(self, raw, tokens):
+        layers, width, last = self.info["layers"], self.info["width"], self.info["last_width"]
+        if raw is None or width == last:
+            return _floats(raw, layers + 1, tokens, width)
+        numbers, split = np.frombuffer(raw, np.float32), layers * tokens * width
+        return [*numbers[:split].reshape(layers, tokens, width), numbers[split:].reshape(tokens, last)]
 
     def _answer(self, encoded, task):
         answer = {"embed": self._embed, "classify": self._classify, "tokens": self._tag, "fill": self._fill}[task]

@@ -69,17 +69,18 @@ PyObject *native_model_info(PyObject *module, PyObject *capsule)
     if (info.head == LOCUS_MODEL_TAG) head = "tokens";
     if (info.head == LOCUS_MODEL_FILL) head = "fill";
     if (info.head == LOCUS_MODEL_GENERATE) head = "generate";
-    return Py_BuildValue("{sssssssLsLsLsLsLsLsLsLsLsLsLsLsLsisisssN}", "family", info.family,
+    return Py_BuildValue("{sssssssLsLsLsLsLsLsLsLsLsLsLsLsLsLsisisssN}", "family", info.family,
                          "positions", info.positions, "scheme", info.scheme, "width",
-                         (long long)info.width, "layers", (long long)info.layers, "heads",
-                         (long long)info.heads, "head_dim", (long long)info.head_dim,
-                         "feed_forward", (long long)info.feed_forward, "vocabulary",
-                         (long long)info.vocabulary, "types", (long long)info.types, "most_tokens",
-                         (long long)info.most_tokens, "parameters", (long long)info.parameters,
-                         "bytes", (long long)info.bytes, "decoder_layers",
-                         (long long)info.decoder_layers, "next_tokens", (long long)info.next_tokens,
-                         "qkv_width", (long long)info.qkv_width, "modules", (int)info.modules,
-                         "multi_label", (int)info.multi_label, "head", head, "labels", labels);
+                         (long long)info.width, "last_width", (long long)info.last_width, "layers",
+                         (long long)info.layers, "heads", (long long)info.heads, "head_dim",
+                         (long long)info.head_dim, "feed_forward", (long long)info.feed_forward,
+                         "vocabulary", (long long)info.vocabulary, "types", (long long)info.types,
+                         "most_tokens", (long long)info.most_tokens, "parameters",
+                         (long long)info.parameters, "bytes", (long long)info.bytes,
+                         "decoder_layers", (long long)info.decoder_layers, "next_tokens",
+                         (long long)info.next_tokens, "qkv_width", (long long)info.qkv_width,
+                         "modules", (int)info.modules, "multi_label", (int)info.multi_label, "head",
+                         head, "labels", labels);
 }
 
 /* ---- running ---- */
@@ -171,9 +172,9 @@ static int make_room(run *r, long what)
 {
     const int64_t L = r->info.layers, state = r->tokens * r->info.width;
     const int64_t row = r->tokens * r->info.qkv_width;
-    if (make(&r->hidden, (what & 1) != 0, (L + 1) * state) != 0 ||
+    if (make(&r->hidden, (what & 1) != 0, L * state + r->tokens * r->info.last_width) != 0 ||
         make(&r->logits, (what & 2) != 0, logit_count(r)) != 0 ||
-        make(&r->embedding, (what & 4) != 0, r->texts * r->info.width) != 0 ||
+        make(&r->embedding, (what & 4) != 0, r->texts * r->info.last_width) != 0 ||
         make(&r->qkv, (what & 8) != 0, L * row) != 0)
         return -1;
     r->layers = calloc((size_t)(2 * L + 1), sizeof *r->layers);
