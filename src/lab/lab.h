@@ -8,6 +8,8 @@
 
 #include <signal.h>
 
+#include "lab/crew.h"
+
 /* Settings of one run; texts are borrowed. 0 or NULL: the default, but for those that say
  * otherwise. lab_settings_init, fields, then the call. */
 typedef struct lab_settings {
@@ -48,9 +50,11 @@ typedef struct lab_watch {
 typedef enum lab_outcome { LAB_FINISHED, LAB_STOPPED, LAB_INTERRUPTED } lab_outcome;
 
 /* Train into `folder`, which is made where it is not there. A folder that holds a run is refused
- * without `resume`, and with other settings than its own. */
+ * without `resume`, and with other settings than its own. The ranks of `crew` share each batch; rank
+ * 0 alone has the folder, and the bits are those of one process. Collective. */
 locus_status lab_train(const lab_settings *settings, const char *folder, int resume,
-                       const lab_watch *watch, lab_outcome *outcome, locus_error *error);
+                       const lab_crew *crew, const lab_watch *watch, lab_outcome *outcome,
+                       locus_error *error);
 
 /* The batches of steps from .. from + count - 1 as tokens.S, targets.S, weight.S. */
 locus_status lab_batches(const lab_settings *settings, int64_t from, int64_t count,

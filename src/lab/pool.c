@@ -107,7 +107,7 @@ static void live(const lab_job *job, const char *folder, int pipe)
     sigaction(SIGPIPE, &ignore, NULL);
     lab_job_name(job, name, sizeof name);
     if (lab_path(runs, folder, "runs") && lab_path(path, runs, name))
-        last.status = lab_train(&job->settings, path, 1, &watch, &last.outcome, &error);
+        last.status = lab_train(&job->settings, path, 1, NULL, &watch, &last.outcome, &error);
     else
         last.status = locus_fail(&error, LOCUS_ERR_ARGUMENT, "the name of the folder is too long");
     snprintf(last.text, sizeof last.text, "%s", error.text);

@@ -302,9 +302,9 @@ static void show_line(char *out, size_t capacity, const char *line, size_t bytes
     locus_escape(out, capacity, plain, used);
 }
 
-/* The first line in which they differ. */
+/* The first line in which they differ; `wanted` are the settings of `whom`. */
 static locus_status compare_lines(const char *path, const char *found, const char *wanted,
-                                  locus_error *error)
+                                  const char *whom, locus_error *error)
 {
     while (*wanted != '\0') {
         const size_t a = strcspn(found, "\n"), b = strcspn(wanted, "\n");
@@ -313,8 +313,8 @@ static locus_status compare_lines(const char *path, const char *found, const cha
             show_line(have, sizeof have, found, a);
             show_line(want, sizeof want, wanted, b);
             return locus_fail(error, LOCUS_ERR_OPTION,
-                              "%s: found %s, expected %s: other settings than now", path, have,
-                              want);
+                              "%s: found %s, expected %s: other settings than %s", path, have, want,
+                              whom);
         }
         found += a + (found[a] == '\n');
         wanted += b + 1;
@@ -334,7 +334,7 @@ locus_status lab_lines_compare(const char *folder, const char *name, const char 
     if (!locus_system_exists(path)) return LOCUS_OK;
     *found = 1;
     LOCUS_TRY(lab_file_read(&text, &bytes, path, MOST_BYTES, error));
-    const locus_status status = compare_lines(path, text, wanted, error);
+    const locus_status status = compare_lines(path, text, wanted, "now", error);
     locus_release(NULL, text);
     return status;
 }
@@ -349,5 +349,43 @@ locus_status lab_plan_compare(const lab_plan *plan, const char *folder, int *fou
         out.failed ? locus_fail(error, LOCUS_ERR_MEMORY, "no memory for run.json")
                    : lab_lines_compare(folder, "run.json", wanted.data, found, error);
     locus_text_free(&wanted);
+    return status;
+}
+
+/* ---- ranks ---- */
+
+/* `mine` against the lines of rank 0. */
+static locus_status compare_ranks(const lab_crew *crew, const char *mine, locus_error *error)
+{
+    size_t bytes = strlen(mine) + 1;
+    crew->broadcast(crew->context, &bytes, sizeof bytes);
+    char *first = locus_allocate(NULL, bytes, 1);
+    locus_status status =
+        first != NULL ? LOCUS_OK : locus_fail(error, LOCUS_ERR_MEMORY, "no memory for settings");
+    status = lab_crew_agree(crew, status, error);
+    if (status == LOCUS_OK) {
+        if (crew->rank == 0) memcpy(first, mine, bytes);
+        crew->broadcast(crew->context, first, bytes);
+        status = compare_lines("settings", mine, first, "those of rank 0", error);
+        status = lab_crew_agree(crew, status, error);
+    }
+    locus_release(NULL, first);
+    return status;
+}
+
+locus_status lab_plan_agree(const lab_plan *plan, const lab_crew *crew, locus_error *error)
+{
+    locus_text text = {.data = NULL};
+    plot_text out = {.to = &text};
+    const char *isa = locus_isa_pick(NULL);
+    if (crew == NULL) return LOCUS_OK;
+    describe(plan, 0, &out);
+    put_text(&out, "version", locus_version(), ",");
+    put_text(&out, "isa", isa != NULL ? isa : "", "");
+    locus_status status =
+        out.failed ? locus_fail(error, LOCUS_ERR_MEMORY, "no memory for settings") : LOCUS_OK;
+    status = lab_crew_agree(crew, status, error);
+    if (status == LOCUS_OK) status = compare_ranks(crew, text.data, error);
+    locus_text_free(&text);
     return status;
 }

@@ -36,4 +36,7 @@ locus_status lab_plan_compare(const lab_plan *plan, const char *folder, int *fou
 locus_status lab_lines_compare(const char *folder, const char *name, const char *wanted, int *found,
                                locus_error *error);
 
+/* All ranks of `crew` have the same settings, text and kernels. Collective. */
+locus_status lab_plan_agree(const lab_plan *plan, const lab_crew *crew, locus_error *error);
+
 #endif

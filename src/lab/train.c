@@ -13,17 +13,21 @@
 #include "lab/files.h"
 #include "lab/lab.h"
 #include "lab/log.h"
+#include "lab/parts.h"
 
 /* A run: step, log line, validation where it is due, checkpoint where it is due; then the numbers.
- * A validation or a checkpoint never changes what is learned, so neither does when they happen. */
+ * A validation or a checkpoint never changes what is learned, so neither does when they happen. Of
+ * several ranks all learn; the rest is done by rank 0, and the others follow what became of it. */
 
 enum { VALIDATIONS = 60, LEAST_BETWEEN = 10 };
 
 typedef struct session {
     lab_plan plan;
     const char *folder;
+    const lab_crew *crew;
     const lab_watch *watch;
     train_model *model;
+    lab_parts parts;
     train_memory memory;
     train_batch batch;
     lab_log log;
@@ -32,6 +36,7 @@ typedef struct session {
     double began; /* of this session, for the rate of steps */
     int64_t began_at;
     double loss;
+    int interrupted; /* on any rank, as of the last step */
 } session;
 
 static double now(void)
@@ -46,7 +51,7 @@ static void note(const session *s, const char *line)
     if (s->watch != NULL && s->watch->note != NULL) s->watch->note(s->watch->context, line);
 }
 
-static int interrupted(const session *s)
+static int is_interrupted(const session *s)
 {
     return s->watch != NULL && s->watch->interrupted != NULL && *s->watch->interrupted != 0;
 }
@@ -96,6 +101,7 @@ static locus_status prepare(session *s, locus_error *error)
     const lab_task *task = s->plan.task;
     const int64_t first = task->one_length ? set->length : 1;
     LOCUS_TRY(train_model_new(&s->model, &s->plan.shape, set->seed, set->threads, error));
+    LOCUS_TRY(lab_parts_new(&s->parts, &s->plan, s->model, s->crew, error));
     LOCUS_TRY(lab_batch_new(&s->batch, lab_judge_tokens(&s->plan), error));
     s->memory.most = set->memory;
     for (int64_t i = 0; set->memory > 0 && i < set->layers; i++) {
@@ -106,9 +112,9 @@ static locus_status prepare(session *s, locus_error *error)
                               (int)i);
     }
     for (int64_t n = set->length; n >= first; n--) /* the longest first: memory grows once */
-        LOCUS_TRY(train_prepare(s->model, set->batch, task->tokens(n), 0, error));
+        LOCUS_TRY(lab_parts_prepare(&s->parts, s->model, task->tokens(n), 0, error));
     if (set->memory > 0)
-        LOCUS_TRY(train_prepare(s->model, set->batch, set->length, set->memory, error));
+        LOCUS_TRY(lab_parts_prepare(&s->parts, s->model, set->length, set->memory, error));
     return LOCUS_OK;
 }
 
@@ -117,6 +123,7 @@ static void clean_up(session *s)
     lab_log_close(&s->log);
     for (int i = 0; i < TRAIN_MOST_LAYERS; i++) locus_release(NULL, s->memory.data[i]);
     lab_batch_free(&s->batch);
+    lab_parts_free(&s->parts);
     train_model_free(s->model);
     lab_plan_free(&s->plan);
 }
@@ -154,26 +161,41 @@ static locus_status take_up_any(session *s, locus_error *error)
     return lab_log_cut(&s->log, s->step, error);
 }
 
+/* Where rank 0 stands, on all ranks. */
+static void share(session *s)
+{
+    const lab_crew *crew = s->crew;
+    const size_t row = (size_t)(s->plan.settings.batch * s->model->shape.width) * sizeof(float);
+    if (crew == NULL) return;
+    crew->broadcast(crew->context, &s->step, sizeof s->step);
+    crew->broadcast(crew->context, &s->taken_up, sizeof s->taken_up);
+    crew->broadcast(crew->context, &s->memory.rows, sizeof s->memory.rows);
+    crew->broadcast(crew->context, s->model->weights, 3 * s->model->list.floats * sizeof(float));
+    for (int64_t i = 0; s->memory.rows > 0 && i < s->model->shape.layers; i++)
+        crew->broadcast(crew->context, s->memory.data[i], row * (size_t)s->memory.rows);
+}
+
 /* ---- one step ---- */
 
 static locus_status train_step(session *s, lab_log_step *line, locus_error *error)
 {
     const lab_settings *set = &s->plan.settings;
-    const train_memory *memory = set->memory > 0 ? &s->memory : NULL;
     const double begin = now();
+    lab_learned learned = {.loss = 0.0};
     lab_training_batch(&s->plan, line->step, &s->batch);
-    LOCUS_TRY(train_prepare(s->model, s->batch.rows, s->batch.tokens, s->memory.rows, error));
-    LOCUS_TRY(train_forward(s->model, &s->batch, memory, error));
-    line->loss = (double)(float)train_loss(s->model);
-    LOCUS_TRY(train_backward(s->model, &s->batch, memory, error));
+    LOCUS_TRY(lab_parts_learn(&s->parts, s->model, &s->batch, set->memory > 0 ? &s->memory : NULL,
+                              is_interrupted(s), &learned, error));
+    line->loss = (double)(float)learned.loss;
     line->rate = train_rate(set->rate, line->step, set->steps);
     const train_update update = {.step = line->step,
                                  .rate = line->rate,
                                  .decay = s->plan.task->decay};
     line->norm = (double)(float)train_adam(s->model, &update);
-    if (memory != NULL) train_remember(s->model, &s->batch, &s->memory);
     line->tokens = s->batch.rows * s->batch.tokens;
     line->seconds = now() - begin;
+    s->step = line->step;
+    s->loss = line->loss;
+    s->interrupted = learned.interrupted;
     return LOCUS_OK;
 }
 
@@ -194,6 +216,20 @@ static void report_progress(session *s)
     s->watch->progress(s->watch->context, &progress);
 }
 
+/* The log, and validation where it is due. */
+static locus_status record(session *s, const lab_log_step *line, locus_error *error)
+{
+    const int64_t steps = s->plan.settings.steps, part = steps / VALIDATIONS;
+    const int64_t between = part > LEAST_BETWEEN ? part : LEAST_BETWEEN;
+    const lab_judge judge = judge_of(s);
+    double value = 0.0;
+    lab_log_add(&s->log, line);
+    if (s->step % between != 0 && s->step != steps) return LOCUS_OK;
+    LOCUS_TRY(lab_validate(&judge, &value, error));
+    lab_log_validate(&s->log, s->step, value);
+    return LOCUS_OK;
+}
+
 static locus_status save(session *s, locus_error *error)
 {
     LOCUS_TRY(lab_log_sync(&s->log, error));
@@ -202,23 +238,18 @@ static locus_status save(session *s, locus_error *error)
 
 static locus_status advance(session *s, int64_t last, locus_error *error)
 {
-    const lab_settings *set = &s->plan.settings;
-    const int64_t part = set->steps / VALIDATIONS;
-    const int64_t between = part > LEAST_BETWEEN ? part : LEAST_BETWEEN;
+    const int64_t every = s->plan.settings.save_every;
     lab_log_step line = {.step = s->step + 1};
+    locus_status status = LOCUS_OK;
     LOCUS_TRY(train_step(s, &line, error));
-    lab_log_add(&s->log, &line);
-    s->step = line.step;
-    s->loss = line.loss;
-    if (s->step % between == 0 || s->step == set->steps) {
-        const lab_judge judge = judge_of(s);
-        double value = 0.0;
-        LOCUS_TRY(lab_validate(&judge, &value, error));
-        lab_log_validate(&s->log, s->step, value);
+    const int saves = s->step % every == 0 || s->step == last || s->interrupted;
+    if (saves) lab_parts_collect(&s->parts, s->model, &s->memory);
+    if (lab_crew_leads(s->crew)) {
+        status = record(s, &line, error);
+        if (status == LOCUS_OK && saves) status = save(s, error);
+        if (status == LOCUS_OK) report_progress(s);
     }
-    if (s->step % set->save_every == 0 || s->step == last) LOCUS_TRY(save(s, error));
-    report_progress(s);
-    return LOCUS_OK;
+    return lab_crew_follow(s->crew, status, error);
 }
 
 /* ---- the numbers ---- */
@@ -245,7 +276,8 @@ static locus_status write_cost(const session *s, double milliseconds, locus_erro
     lab_print(&out, "metric,value\nms_per_step,%.6g\nseconds,%.6g\n", 1e3 * s->log.seconds / steps,
               s->log.seconds);
     if (milliseconds >= 0.0) lab_print(&out, "read_8x_ms,%.6g\n", milliseconds);
-    lab_print(&out, "peak_bytes,%zu\n", s->model->step_peak);
+    lab_print(&out, "peak_bytes,%zu\n",
+              s->model->step_peak + (s->parts.slots + s->parts.levels) * s->parts.bytes);
     return lab_print_save(&out, s->folder, "cost.csv", error);
 }
 
@@ -268,34 +300,50 @@ static locus_status finish(session *s, locus_error *error)
 
 /* ---- the run ---- */
 
+/* Everything that there is before the first step. */
+static locus_status begin(session *s, int resume, locus_error *error)
+{
+    const int leads = lab_crew_leads(s->crew);
+    LOCUS_TRY(lab_crew_follow(s->crew, leads ? claim_folder(s, resume, error) : LOCUS_OK, error));
+    LOCUS_TRY(lab_crew_agree(s->crew, prepare(s, error), error));
+    LOCUS_TRY(lab_crew_follow(s->crew, leads ? take_up_any(s, error) : LOCUS_OK, error));
+    share(s);
+    s->began = now();
+    s->began_at = s->step;
+    return LOCUS_OK;
+}
+
 static locus_status run(session *s, int resume, lab_outcome *outcome, locus_error *error)
 {
     const lab_settings *set = &s->plan.settings;
     const int64_t last = set->stop > 0 && set->stop < set->steps ? set->stop : set->steps;
-    LOCUS_TRY(claim_folder(s, resume, error));
-    LOCUS_TRY(prepare(s, error));
-    LOCUS_TRY(take_up_any(s, error));
-    s->began = now();
-    s->began_at = s->step;
+    const int leads = lab_crew_leads(s->crew);
+    LOCUS_TRY(begin(s, resume, error));
     *outcome = LAB_FINISHED;
-    if (set->steps == 0) return s->taken_up ? LOCUS_OK : save(s, error);
+    if (set->steps == 0)
+        return lab_crew_follow(s->crew, s->taken_up || !leads ? LOCUS_OK : save(s, error), error);
     while (s->step < last) {
         LOCUS_TRY(advance(s, last, error));
-        if (!interrupted(s) || s->step == last) continue;
+        if (!s->interrupted || s->step == last) continue;
         *outcome = LAB_INTERRUPTED;
-        return save(s, error);
+        return LOCUS_OK;
     }
-    if (s->step == set->steps) return finish(s, error);
+    if (s->step == set->steps)
+        return lab_crew_follow(s->crew, leads ? finish(s, error) : LOCUS_OK, error);
     *outcome = LAB_STOPPED;
     return LOCUS_OK;
 }
 
 locus_status lab_train(const lab_settings *settings, const char *folder, int resume,
-                       const lab_watch *watch, lab_outcome *outcome, locus_error *error)
+                       const lab_crew *crew, const lab_watch *watch, lab_outcome *outcome,
+                       locus_error *error)
 {
-    session s = {.folder = folder, .watch = watch, .log = {.file = -1}};
-    LOCUS_TRY(lab_plan_new(&s.plan, settings, error));
-    const locus_status status = run(&s, resume, outcome, error);
-    clean_up(&s);
+    session s = {.folder = folder, .crew = crew, .watch = watch, .log = {.file = -1}};
+    locus_status status = lab_plan_new(&s.plan, settings, error);
+    const int has_plan = status == LOCUS_OK;
+    status = lab_crew_agree(crew, status, error);
+    if (status == LOCUS_OK) status = lab_plan_agree(&s.plan, crew, error);
+    if (status == LOCUS_OK) status = run(&s, resume, outcome, error);
+    if (has_plan) clean_up(&s);
     return status;
 }

@@ -45,12 +45,12 @@ static void linear_backward(train_model *m, int index, float *dx, float *dz, flo
 }
 
 /* From the loss to dh after the last block. */
-static void output_backward(train_model *m, float *dh)
+static void output_backward(train_model *m, int64_t targets, float *dh)
 {
     const int64_t V = m->shape.vocabulary;
     const locus_cross_entropy entropy = {.target = m->target, .width = V};
     const locus_rows x = train_rows(m->logits, m->kept, V);
-    locus_cross_entropy_backward(&m->workers, &entropy, &x, &x, 1.0f / (float)m->kept);
+    locus_cross_entropy_backward(&m->workers, &entropy, &x, &x, 1.0f / (float)targets);
     linear_backward(m, m->list.embed, m->dnormed, m->logits, m->normed, m->kept);
     norm_backward(m, m->list.norm_weight, m->list.norm_bias, dh, m->dnormed, m->last, m->kept, 0,
                   0);
@@ -146,10 +146,14 @@ static void embed_backward(train_model *m, const train_batch *batch)
 }
 
 locus_status train_backward(train_model *m, const train_batch *batch, const train_memory *memory,
-                            locus_error *error)
+                            int64_t targets, locus_error *error)
 {
     const int64_t E = m->shape.width, all = batch->rows * batch->tokens, L = m->shape.layers;
-    output_backward(m, m->dkept);
+    if (m->kept == 0) { /* nothing to learn from these rows */
+        memset(m->gradients, 0, m->list.floats * sizeof(float));
+        return LOCUS_OK;
+    }
+    output_backward(m, targets, m->dkept);
     feed_backward(m, L - 1, m->dkept, m->kept);
     memset(m->dh, 0, (size_t)(all * E) * sizeof(float));
     for (int64_t i = 0; i < m->kept; i++)

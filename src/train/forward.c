@@ -149,7 +149,7 @@ double train_loss(train_model *m)
     const locus_cross_entropy entropy = {.target = m->target, .width = m->shape.vocabulary};
     const locus_rows x = train_rows(m->logits, m->kept, m->shape.vocabulary);
     locus_cross_entropy_forward(&m->workers, &entropy, &x, m->losses, &total, &weight);
-    return weight > 0.0 ? total / weight : 0.0;
+    return total;
 }
 
 void train_remember(const train_model *m, const train_batch *batch, train_memory *memory)

@@ -149,7 +149,7 @@ static locus_status grow(train_model *m, locus_error *error)
                           (long long)m->capacity);
     c = (carver){.base = m->arena};
     carve_model(m, &c);
-    m->step_peak = bytes + m->list.floats * 4 * sizeof(float);
+    m->step_peak = bytes + m->list.floats * 3 * sizeof(float);
     return LOCUS_OK;
 }
 
@@ -259,12 +259,11 @@ static locus_status build(train_model *m, uint64_t seed, locus_error *error)
 {
     LOCUS_TRY(train_parameters_new(&m->list, &m->shape, error));
     const size_t floats = m->list.floats;
-    m->weights = locus_allocate(NULL, 4 * floats, sizeof(float));
+    m->weights = locus_allocate(NULL, 3 * floats, sizeof(float));
     m->partial = locus_allocate(NULL, floats / NORM_BLOCK + 1, sizeof *m->partial);
     if (m->weights == NULL || m->partial == NULL)
         return locus_fail(error, LOCUS_ERR_MEMORY, "no memory for %zu parameters", floats);
-    m->gradients = m->weights + floats;
-    m->m = m->gradients + floats;
+    m->m = m->weights + floats;
     m->v = m->m + floats;
     train_parameters_start(&m->list, seed, m->weights);
     m->workers =

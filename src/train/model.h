@@ -10,7 +10,7 @@
  *
  *     model.c     memory, and the layers of each length, made before the first step that needs them
  *     forward.c   logits of the rows that count
- *     backward.c  gradients of the mean loss
+ *     backward.c  gradients of the loss
  *     adam.c      norm, clipping, the update
  * Every sum has an order that depends on shapes alone: the same bits for any number of threads. */
 
@@ -53,7 +53,8 @@ typedef struct train_layer {
 typedef struct train_model {
     train_shape shape;
     train_parameters list;
-    float *weights, *gradients, *m, *v; /* of list.floats each */
+    float *weights, *m, *v; /* of list.floats each */
+    float *gradients;       /* likewise, with 0 between tensors; the caller's */
     uint32_t threads;
     locus_workers workers;
     locus_linear linear; /* without weights */
@@ -79,7 +80,7 @@ typedef struct train_model {
     float *sinusoid;        /* [sinusoid_rows, E]                                     */
     int64_t sinusoid_rows;
     double *partial;  /* sums of squares of blocks of the gradients             */
-    size_t step_peak; /* bytes in all                                           */
+    size_t step_peak; /* bytes in all, without the gradients                    */
 } train_model;
 
 locus_status train_model_new(train_model **model, const train_shape *shape, uint64_t seed,
@@ -95,12 +96,12 @@ locus_status train_prepare(train_model *model, int64_t rows, int64_t tokens, int
 locus_status train_forward(train_model *model, const train_batch *batch, const train_memory *memory,
                            locus_error *error);
 
-/* Losses of the kept rows, and their mean. */
+/* Losses of the kept rows, and their sum. */
 double train_loss(train_model *model);
 
-/* Gradients of the mean loss of the forward pass just made. */
+/* Gradients (into model->gradients) of that sum divided by `targets`, after the forward pass just made. */
 locus_status train_backward(train_model *model, const train_batch *batch,
-                            const train_memory *memory, locus_error *error);
+                            const train_memory *memory, int64_t targets, locus_error *error);
 
 /* The last rows of every block's input become the memory of the next batch. */
 void train_remember(const train_model *model, const train_batch *batch, train_memory *memory);

@@ -9,6 +9,7 @@ them) within 1e-4 of the largest of their tensor."""
 
 import json
 import math
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ torch.set_num_threads(1)
 LOSS_TOLERANCE = 1e-5      # float32 sums of a few thousand terms against double
 GRADIENT_TOLERANCE = 1e-4  # of the largest entry of the tensor
 STEPS = 50
+PART_TOKENS = int(re.search(r"PART_TOKENS = (\d+)", Path("src/lab/parts.c").read_text()).group(1))  # of a part of a batch
 SCHEMES = ("none sinusoidal learned shaw relative_key relative_key_query transformer_xl t5 tupe "
            "deberta alibi kerple rope xpos").split()
 
@@ -302,6 +304,11 @@ def cases(full):
     yield {"task": "masked", "scheme": "deberta", "seed": 3, "length": 24, "terms": "c2p", **small}
     yield {"task": "text", "scheme": "transformer_xl", "seed": 2, "length": 16, "memory": 12, **small}
     yield {"task": "text", "scheme": "learned", "seed": 2, "length": 20, **small}
+    # batches of one part, two and three, and a row less or more; a memory that is cut with them
+    tiny = {"layers": 1, "width": 8, "heads": 2}
+    for rows in range(1, 6):
+        yield {"task": "text", "scheme": "t5", "seed": 4, "length": PART_TOKENS // 2, "batch": rows, **tiny}
+    yield {"task": "text", "scheme": "transformer_xl", "seed": 4, "length": PART_TOKENS // 4, "memory": 20, "batch": 9, **tiny}
     if not full:
         return
     for scheme in [*SCHEMES, "distance"]:
