@@ -136,3 +136,36 @@ def test_without_onnx_runtime_the_table_says_so(tmp_path, monkeypatch):
     text = (tmp_path / "bench.md").read_text()
     assert "no ONNX Runtime" in text
     assert "- plain, n = 16, ONNX Runtime, MultiHeadAttention: onnxruntime or onnx is not installed" in text
+
+
+def test_sentences(tmp_path, monkeypatch):
+    """Lines of a file in batches that the peers choose: everybody gives the same vectors, in the order of the lines."""
+    from locus.bench import contests, runtime
+    from transformers import BertConfig, BertModel
+
+    config = BertConfig(vocab_size=1100, hidden_size=24, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
+    monkeypatch.setattr(runtime, "VOCABULARY", 1100)
+    monkeypatch.setattr(runtime, "_bert", lambda width, layers: BertModel(config, add_pooling_layer=False))
+    monkeypatch.setitem(contests.CONTESTS, "sentences", (runtime.minilm_sentences,))
+    lines = tmp_path / "lines.txt"
+    lines.write_text("One two three, four.\n\nFive.\n" + "six seven " * 20 + "\nEight nine ten?\n" * 12)
+    wanted = ["--only", "sentences", "--text", str(lines), "--pass", "forward", "--rounds", "1", "--enough", "0.01"]
+    assert bench.main([*wanted, "--threads", "1", "-o", str(tmp_path)]) == 0
+    entries = json.loads((tmp_path / "bench.json").read_text())["entries"]
+    assert {entry["contest"] for entry in entries} == {"MiniLM-L6, 15 texts of 4 to 42"}
+    names = {entry["contestant"] for entry in entries}
+    assert {"locus", "transformers, eager", "transformers, sdpa", "transformers, patched"} <= names
+    assert all(entry["error"] < 1e-5 for entry in entries)
+
+
+def test_learned_positions_end(monkeypatch):
+    from locus.bench import runtime
+    from locus.bench.contest import Shape
+
+    assert runtime.minilm(Shape(1, 12, runtime.MOST_TOKENS + 1, 64), None) is None
+    assert runtime.mpnet(Shape(1, 12, runtime.MOST_TOKENS + 1, 64), None) is None
+
+
+def test_starts_want_a_folder(tmp_path, capsys):
+    assert bench.main(["--only", "starts", "-o", str(tmp_path)]) == 0
+    assert "no --folder" in capsys.readouterr().err

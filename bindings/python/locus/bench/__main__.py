@@ -17,12 +17,14 @@ examples:
   python -m locus.bench --only training --threads 1      steps of `locus lab train` beside PyTorch loops of the same model
   python -m locus.bench --only runtime --sizes 16,128,512 --pass forward --threads 1
                                                          encoders by the C runtime beside torch, ONNX Runtime and CTranslate2
+  python -m locus.bench --only sentences,generation,starts --text lines.txt --folder all-MiniLM-L6-v2 --threads 1
+                                                         lines of mixed length, tokens per call, start to result, tokenizing
   python -m locus.bench --no-flex -o results             without the minutes that compiling FlexAttention takes
   python -m locus.bench --only plain,t5,shaw,xl-core,deberta-core --sizes 64,128 --heads 96 --threads 1 \\
       --pass forward --layout heads --keep-memory        attention alone against the best of PyTorch and ONNX Runtime
 
 Writes bench.json, bench.md and bench.svg. Every output is compared with double precision before it is timed. Both sides have the
-same threads. Without --only, models are measured up to 512 tokens and hub and runtime are left out. Exit code 1: a contestant computed something else.
+same threads. Without --only, models are measured up to 512 tokens; hub, runtime, sentences, generation and starts are left out. Exit code 1: a contestant computed something else.
 """
 
 MOST_TOKENS_OF_A_QUICK_MODEL = 512
@@ -59,6 +61,8 @@ def _options(contests) -> argparse.ArgumentParser:
     parser.add_argument(
         "--layout", choices=("tokens", "heads"), default="tokens", help="of q, k, v: (B,T,H,D) as models have it (tokens), or (B,H,T,D)"
     )
+    parser.add_argument("--text", metavar="FILE", help="lines for sentences, and what starts tokenizes")
+    parser.add_argument("--folder", metavar="DIR", help="a trained encoder with tokenizer.json, for starts")
     parser.add_argument("--keep-memory", action="store_true", help="malloc keeps what tensors free, in the peers' favour")
     parser.add_argument("--no-flex", dest="flex", action="store_false", help="without compiled FlexAttention")
     parser.add_argument("-o", "--output", type=pathlib.Path, default=pathlib.Path("locus-bench"), metavar="DIR")
@@ -153,14 +157,16 @@ def main(arguments=None) -> int:
     result = {"about": about, "entries": [], "absent": [], "timed": []}
     right = True
     for name in options.only or [name for name in contests.CONTESTS if name not in contests.BY_NAME]:
-        for tokens in options.sizes:
+        for tokens in options.sizes[:1] if name in contests.SIZELESS else options.sizes:
             if options.only is None and name == "models" and tokens > MOST_TOKENS_OF_A_QUICK_MODEL:
                 continue
             print(f"{name}, n = {tokens} ...", file=sys.stderr)
             shape = Shape(options.batch, options.heads, tokens, options.width)
             for make in contests.CONTESTS[name]:
                 torch.manual_seed(0)
-                right &= _measure(make(shape, options), tokens, options, result)
+                contest = make(shape, options)
+                if contest is not None:
+                    right &= _measure(contest, tokens, options, result)
     result["entries"] = list(_entries(result))
     report.write(result, options.output)
     print(report.markdown(result), end="")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``--only`` can name: functions of (Shape, options), each of which makes one contest."""
 
-from . import hub, kernels, models, modules, runtime
+from . import generation, hub, kernels, models, modules, runtime, starts
 
 CONTESTS = {
     "plain": (kernels.plain,),
@@ -18,7 +18,13 @@ CONTESTS = {
     "conformer": (modules.conformer,),
     "models": (models.deberta, models.t5),
     "hub": (hub.llama, hub.llama_decoding, hub.gemma3, hub.gpt2, hub.bert),
-    "runtime": (runtime.minilm, runtime.bert_base, runtime.deberta),
-}
+    "runtime": (
+        runtime.minilm, runtime.bert_base, runtime.mpnet, runtime.t5, runtime.deberta, runtime.deberta_base,
+    ),
+    "sentences": (runtime.minilm_sentences, runtime.deberta_sentences),
+    "generation": (generation.t5_greedy, generation.marian_beams),
+    "starts": (starts.first_result, starts.tokenizing),
+}  # fmt: skip
 
-BY_NAME = {"hub", "runtime"}  # whole models, several minutes: only if asked for
+BY_NAME = {"hub", "runtime", "sentences", "generation", "starts"}  # whole models, several minutes: only if asked for
+SIZELESS = {"sentences", "generation", "starts"}  # one contest, whatever --sizes says
