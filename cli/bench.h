@@ -62,7 +62,7 @@ typedef struct bench_request {
     locus_dtype dtypes[3];                                /* F32, and what is measured beside it */
     size_t dtype_count;
     int baseline;   /* 1: with yardsticks       */
-    int prepared;   /* 1: tables packed beforehand */
+    int prepared;   /* 1: also with tables packed beforehand */
     int by_tokens;  /* 1: [B,T,H,D] in memory   */
     double dropout; /* of BENCH_DROPOUT         */
     double seconds; /* about, for all rounds    */
@@ -109,9 +109,10 @@ typedef struct bench_row {
     bench_view view;
     uint32_t threads;
     const char *isa;
+    int prepared;                  /* 1: its calls find their tables packed              */
     int shown;                     /* 0: measured as the plain one of others only        */
     const struct bench_row *plain; /* what time_over_plain compares with: plain attention, or
-                                      the same call on floats                            */
+                                      the same call on floats, or that packs its tables  */
     locus_allocator allocator;     /* counts ...                                         */
     size_t plan_bytes;             /* ... these                                          */
     locus_config config;
@@ -119,7 +120,7 @@ typedef struct bench_row {
     locus_results results;
     void *blocks[2];
     locus_plan *plan;
-    locus_tables *tables; /* NULL: each call packs its own */
+    locus_tables *tables, *backward_tables; /* NULL: each call packs its own           */
     size_t workspace_bytes;
     double flops;   /* useful ones of a call */
     double max_err; /* against the oracle    */

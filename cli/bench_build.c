@@ -20,11 +20,12 @@ char *bench_row_name(char *buffer, size_t capacity, const bench_row *row)
 {
     static const char *const views[] = {"", "+causal", "+padded", "+dropout", "+peaked", "+decode"};
     const locus_dtype dtype = row->linear != NULL ? LOCUS_F32 : row->input->group->dtype;
-    snprintf(buffer, capacity, "%s%s%s", row->linear != NULL ? "linear" : row->input->kind->name,
+    snprintf(buffer, capacity, "%s%s%s%s", row->linear != NULL ? "linear" : row->input->kind->name,
              views[row->view],
              dtype == LOCUS_F16    ? "+f16"
              : dtype == LOCUS_BF16 ? "+bf16"
-                                   : "");
+                                   : "",
+             row->prepared ? "+prepared" : "");
     return buffer;
 }
 
@@ -229,8 +230,10 @@ static locus_status row_new(bench_row *row, const bench_request *r, locus_error 
         !take_results(row->blocks, &count, &row->results, input->group))
         return LOCUS_ERR_MEMORY;
     locus_status status = locus_plan_new(&row->plan, &row->config, &row->in, error);
-    if (status == LOCUS_OK && r->prepared)
+    if (status == LOCUS_OK && row->prepared)
         status = locus_tables_new(&row->tables, row->plan, &row->in, error);
+    if (status == LOCUS_OK && row->prepared && row->direction != BENCH_FORWARD)
+        status = locus_tables_new_backward(&row->backward_tables, row->plan, &row->in, error);
     if (status != LOCUS_OK) return status;
     const size_t forward = locus_forward_workspace(row->plan);
     const size_t backward =
@@ -243,6 +246,7 @@ static locus_status row_new(bench_row *row, const bench_request *r, locus_error 
 static void row_free(bench_row *row)
 {
     locus_tables_free(row->tables);
+    locus_tables_free(row->backward_tables);
     locus_plan_free(row->plan);
     for (size_t i = 0; i < sizeof row->blocks / sizeof *row->blocks; i++) free(row->blocks[i]);
 }
@@ -282,19 +286,33 @@ static locus_status build_inputs(bench *b, locus_error *error)
     return LOCUS_OK;
 }
 
-/* One line per instruction set and thread count. */
+/* 1: the scheme has tensors of its own, which a call packs or lowers. */
+static int has_tables(const bench_input *input)
+{
+    const locus_tensors *in = &input->in;
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(in, i);
+        if (t->rank != 0 && t != &in->q && t != &in->k && t != &in->v && t != &in->bias_dense)
+            return 1;
+    }
+    return 0;
+}
+
+/* One line per instruction set and thread count; two, where tables are prepared. */
 static locus_status build_rows_of(bench *b, bench_input *input, int view, int direction, int shown,
                                   locus_error *error)
 {
     const bench_request *r = &b->request;
+    const size_t each = has_tables(input) && r->prepared ? 2 : 1;
     for (size_t i = 0; i < r->isa_count; i++)
-        for (size_t k = 0; k < r->thread_count; k++) {
+        for (size_t k = 0; k < r->thread_count * each; k++) {
             bench_row *row = &b->rows[b->row_count++];
             *row = (bench_row){.input = input,
                                .view = (bench_view)view,
                                .direction = (bench_direction)direction,
                                .isa = r->isas[i],
-                               .threads = r->threads[k],
+                               .threads = r->threads[k / each],
+                               .prepared = k % each != 0,
                                .shown = shown};
             const locus_status status = row_new(row, r, error);
             if (status != LOCUS_OK) return status;
@@ -324,9 +342,10 @@ static int is_of_size(const bench_group *g, const bench_group *other)
 }
 
 /* The same call without positions; for plain attention itself, one that sees every key; for halves,
- * the same call on floats. */
+ * the same call on floats; with prepared tables, without. */
 static const bench_row *plain_of(const bench *b, const bench_row *row)
 {
+    if (row->prepared) return row - 1; /* see build_rows_of */
     const bench_group *group = row->input->group;
     const int halves = group->dtype != LOCUS_F32;
     const char *kind = halves ? row->input->kind->name : "none";
@@ -335,8 +354,9 @@ static const bench_row *plain_of(const bench *b, const bench_row *row)
     for (size_t i = 0; i < b->row_count; i++) {
         const bench_row *p = &b->rows[i];
         if (is_of_size(p->input->group, group) && p->input->group->dtype == LOCUS_F32 &&
-            p->view == view && p->direction == row->direction && p->threads == row->threads &&
-            p->isa == row->isa && strcmp(p->input->kind->name, kind) == 0)
+            !p->prepared && p->view == view && p->direction == row->direction &&
+            p->threads == row->threads && p->isa == row->isa &&
+            strcmp(p->input->kind->name, kind) == 0)
             return p;
     }
     return NULL;
@@ -358,7 +378,8 @@ locus_status bench_build(bench *b, locus_error *error)
     bench_request *r = &b->request;
     const int unseen = add_unseen_plain(r);
     const size_t groups = r->n_count * r->d_count * r->dtype_count, inputs = groups * r->kind_count;
-    const size_t rows = inputs * BENCH_VIEWS * BENCH_DIRECTIONS * r->isa_count * r->thread_count;
+    const size_t rows = inputs * BENCH_VIEWS * BENCH_DIRECTIONS * r->isa_count * r->thread_count *
+                        (r->prepared ? 2 : 1);
     b->groups = calloc(groups + 1, sizeof *b->groups);
     b->inputs = calloc(inputs + 1, sizeof *b->inputs);
     b->rows = calloc(rows + bench_linear_rows(r) + 1, sizeof *b->rows);

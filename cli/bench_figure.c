@@ -44,7 +44,8 @@ static int is_same_call(const bench_row *x, const bench_row *y)
     if ((x->linear == NULL) != (y->linear == NULL) || x->direction != y->direction ||
         strcmp(x->isa, y->isa) != 0)
         return 0;
-    if (x->linear == NULL) return x->input == y->input && x->view == y->view;
+    if (x->linear == NULL)
+        return x->input == y->input && x->view == y->view && x->prepared == y->prepared;
     return x->linear->rows == y->linear->rows && x->linear->inputs == y->linear->inputs &&
            x->linear->outputs == y->linear->outputs;
 }

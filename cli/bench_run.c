@@ -36,6 +36,10 @@ locus_status bench_forward(bench *b, bench_row *row, locus_error *error)
 locus_status bench_backward(bench *b, bench_row *row, const locus_tensor *dout, locus_error *error)
 {
     const locus_results dresults = {.size = sizeof dresults, .out = *dout};
+    if (row->backward_tables != NULL)
+        return locus_backward_prepared(row->plan, row->backward_tables, &row->in, &row->results,
+                                       &dresults, &row->input->grad, 0, b->workspace,
+                                       b->workspace_bytes, error);
     return locus_backward(row->plan, &row->in, &row->results, &dresults, &row->input->grad, 0,
                           b->workspace, b->workspace_bytes, error);
 }
@@ -125,6 +129,7 @@ static void assign_peers(bench *b, bench_row *row)
         row->peers[0] = bench_read_name(row);
         return;
     }
+    if (row->prepared) return; /* the line before has them */
     if (!b->has_blas || row->threads != 1 || row->view != BENCH_WHOLE ||
         strcmp(row->isa, b->best_isa) != 0)
         return;

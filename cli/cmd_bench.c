@@ -158,7 +158,7 @@ static const cli_option bench_options[] = {
      .kind = CLI_FLAG,
      FIELD(by_tokens)},
     {.name = "prepared",
-     .help = "forward with tables packed beforehand, as a model would",
+     .help = "also with tables packed beforehand, as multiples of the call that packs its own",
      .kind = CLI_FLAG,
      FIELD(prepared)},
     {.name = "linear",

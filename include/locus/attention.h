@@ -60,8 +60,9 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_forward(const locus_plan *plan,
                                                       size_t workspace_bytes, locus_error *error);
 
 /* Tables that do not change from call to call, packed once: relative tables, position
- * projections, biases by distance. The handle is immutable: calls, threads and batch entries
- * share it. It belongs to `plan`, which must outlive it. */
+ * projections, biases by distance; halves as floats. The handle is immutable: calls, threads and
+ * batch entries share it. It belongs to `plan`, which must outlive it. Of `in`, tables and
+ * parameters are read; q, k, v, masks and bias_dense are there by their shapes, data or not. */
 typedef struct locus_tables locus_tables;
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_tables_new(locus_tables **tables,
                                                          const locus_plan *plan,
@@ -75,6 +76,12 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_forward_prepared(
     const locus_plan *plan, const locus_tables *tables, const locus_tensors *in,
     const locus_results *results, void *workspace, size_t workspace_bytes, locus_error *error);
 
+/* What locus_backward_prepared takes: backward, tables are read in another form. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_tables_new_backward(locus_tables **tables,
+                                                                  const locus_plan *plan,
+                                                                  const locus_tensors *in,
+                                                                  locus_error *error);
+
 /* Add to the gradients instead of overwriting them. */
 #define LOCUS_ACCUMULATE 1u
 
@@ -86,6 +93,12 @@ LOCUS_API LOCUS_MUST_CHECK locus_status
 locus_backward(const locus_plan *plan, const locus_tensors *in, const locus_results *results,
                const locus_results *dresults, const locus_tensors *grad, uint32_t flags,
                void *workspace, size_t workspace_bytes, locus_error *error);
+
+/* locus_backward, to the same bits, without packing tables; their gradients come out as there. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_backward_prepared(
+    const locus_plan *plan, const locus_tables *tables, const locus_tensors *in,
+    const locus_results *results, const locus_results *dresults, const locus_tensors *grad,
+    uint32_t flags, void *workspace, size_t workspace_bytes, locus_error *error);
 
 #ifdef __cplusplus
 }

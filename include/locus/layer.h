@@ -43,6 +43,31 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_layer_backward(
     const locus_tensors *grad, uint32_t flags, const void *saved, size_t saved_bytes,
     void *workspace, size_t workspace_bytes, locus_error *error);
 
+/* What a layer makes of its parameters alone, made once: projected tables (W_r R, W_k P), packed
+ * relative tables, biases by distance. It changes when they do: where a content projection makes a
+ * table (DeBERTa without w_rk, w_rq), when that changes. The handle is immutable: calls and
+ * threads share it. It belongs to `layer`, which must outlive it. Of `in`, parameters are read; x,
+ * memory, masks and bias_dense are there by their shapes, data or not. */
+typedef struct locus_layer_tables locus_layer_tables;
+#define LOCUS_TABLES_BACKWARD 1u /* for locus_layer_backward_prepared, too */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_layer_tables_new(locus_layer_tables **tables,
+                                                               const locus_layer *layer,
+                                                               const locus_tensors *in,
+                                                               uint32_t flags, locus_error *error);
+LOCUS_API void locus_layer_tables_free(locus_layer_tables *tables); /* NULL is allowed */
+
+/* The calls above, to the same bits, on tables that were made before. `saved` then holds no
+ * projected tables: after a prepared forward pass, only a prepared backward pass takes it. That one
+ * takes what either has saved. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_layer_forward_prepared(
+    const locus_layer *layer, const locus_layer_tables *tables, const locus_tensors *in,
+    const locus_results *results, void *saved, size_t saved_bytes, void *workspace,
+    size_t workspace_bytes, locus_error *error);
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_layer_backward_prepared(
+    const locus_layer *layer, const locus_layer_tables *tables, const locus_tensors *in,
+    const locus_results *dresults, const locus_tensors *grad, uint32_t flags, const void *saved,
+    size_t saved_bytes, void *workspace, size_t workspace_bytes, locus_error *error);
+
 #ifdef __cplusplus
 }
 #endif

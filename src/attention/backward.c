@@ -248,7 +248,10 @@ static void begin_tables(locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
     if (!plan->gathers) return;
-    locus_gather(plan, LOCUS_BACKWARD, call->in, &call->gathered);
+    if (call->tables != NULL)
+        locus_gather_keep(plan, LOCUS_BACKWARD, call->in, &call->tables->gathered, &call->gathered);
+    else
+        locus_gather(plan, LOCUS_BACKWARD, call->in, &call->gathered);
     locus_gather_zero(plan, call->grad, &call->gathered_grad);
     call->in = &call->gathered;
     call->grad = &call->gathered_grad;
@@ -260,7 +263,21 @@ static void finish_tables(const locus_backward_call *call, const locus_tensors *
         locus_scatter(call->plan, &call->gathered_grad, grad, call->accumulate);
 }
 
-/* Totals start from 0; relative tables that heads share are packed once. */
+/* Biases by distance, and the relative tables that heads share: once per call, if not before. */
+static void begin_shared(locus_backward_call *call)
+{
+    const locus_plan *plan = call->plan;
+    const locus_tables *tables = call->tables;
+    if (tables == NULL) locus_lower_biases(plan, &plan->backward, call->in, call->bias_room);
+    call->bias =
+        locus_biases_at(plan, &plan->backward, tables != NULL ? tables->bias : call->bias_room);
+    if (plan->ragged != NULL) locus_ragged_backward_begin(call);
+    if (plan->index == NULL || !locus_heads_share_tables(plan) || plan->call.H == 0) return;
+    const head_context head = locus_head_at(plan, &plan->backward, call->in, 0, 0);
+    if (tables == NULL) locus_pack_relative(&head, &call->relative);
+}
+
+/* Totals start from 0. */
 static void begin_call(locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
@@ -268,8 +285,7 @@ static void begin_call(locus_backward_call *call)
     call->dense_directly =
         call->wanted.dense && dense->shape[0] == plan->call.B && dense->shape[1] == plan->call.H;
     if (!call->accumulate) locus_reduce_zero(call);
-    locus_lower_biases(plan, &plan->backward, call->in, call->bias_room);
-    call->bias = locus_biases_at(plan, &plan->backward, call->bias_room);
+    begin_shared(call);
     locus_shown_fill(plan, &plan->backward, call->in, call->shown);
     if (call->wanted.bias)
         memset(call->bias_total, 0, (size_t)(plan->call.H * plan->span) * sizeof *call->bias_total);
@@ -279,17 +295,12 @@ static void begin_call(locus_backward_call *call)
         memset(call->cls_total, 0, (size_t)(2 * plan->call.H) * sizeof *call->cls_total);
     if (call->wanted.sink)
         memset(call->sink_total, 0, (size_t)plan->call.H * sizeof *call->sink_total);
-    if (plan->ragged != NULL) locus_ragged_backward_begin(call);
-    if (plan->index != NULL && locus_heads_share_tables(plan) && plan->call.H > 0) {
-        const head_context head = locus_head_at(plan, &plan->backward, call->in, 0, 0);
-        locus_pack_relative(&head, &call->relative);
-    }
 }
 
-locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
-                            const locus_results *results, const locus_results *dresults,
-                            const locus_tensors *grad, uint32_t flags, void *workspace,
-                            size_t workspace_bytes, locus_error *error)
+static locus_status
+run_backward(const locus_plan *plan, const locus_tables *tables, const locus_tensors *in,
+             const locus_results *results, const locus_results *dresults, const locus_tensors *grad,
+             uint32_t flags, void *workspace, size_t workspace_bytes, locus_error *error)
 {
     locus_tensors own_in, own_grad;
     locus_results own_results, own_dresults;
@@ -308,6 +319,7 @@ locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
         .dout = &dresults->out,
         .dlse = locus_present(&dresults->lse) ? &dresults->lse : NULL,
         .grad = grad,
+        .tables = tables,
         .wanted = want_present(plan, grad),
         .accumulate = (flags & LOCUS_ACCUMULATE) != 0,
     };
@@ -320,4 +332,24 @@ locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
     if (call.wanted.dense && !call.dense_directly) run_dense_tasks(&call);
     finish_tables(&call, grad);
     return LOCUS_OK;
+}
+
+locus_status locus_backward(const locus_plan *plan, const locus_tensors *in,
+                            const locus_results *results, const locus_results *dresults,
+                            const locus_tensors *grad, uint32_t flags, void *workspace,
+                            size_t workspace_bytes, locus_error *error)
+{
+    return run_backward(plan, NULL, in, results, dresults, grad, flags, workspace, workspace_bytes,
+                        error);
+}
+
+locus_status locus_backward_prepared(const locus_plan *plan, const locus_tables *tables,
+                                     const locus_tensors *in, const locus_results *results,
+                                     const locus_results *dresults, const locus_tensors *grad,
+                                     uint32_t flags, void *workspace, size_t workspace_bytes,
+                                     locus_error *error)
+{
+    LOCUS_TRY(locus_check_tables(tables, plan, LOCUS_BACKWARD, error));
+    return run_backward(plan, tables, in, results, dresults, grad, flags, workspace,
+                        workspace_bytes, error);
 }

@@ -9,10 +9,10 @@
  * slots; after each round the slots are added to the gradients in the order of the tasks
  * (reduce.h). So every sum has one fixed order, and no bit depends on the threads. */
 
-#include "attention/head_tables.h"
 #include "attention/lower.h"
 #include "attention/ragged.h"
 #include "attention/shown.h"
+#include "attention/tables.h"
 
 /* What the caller asked for. */
 typedef struct locus_wanted {
@@ -29,6 +29,7 @@ typedef struct locus_backward_call {
     const locus_tensor *dout;
     const locus_tensor *dlse; /* NULL: none */
     const locus_tensors *grad;
+    const locus_tables *tables; /* NULL: the call packs its own */
     locus_wanted wanted;
     locus_wanted owned;                    /* by the first task of each head; see backward_task */
     int accumulate;                        /* LOCUS_ACCUMULATE             */

@@ -15,6 +15,27 @@ static backward_task task_at(const locus_backward_call *call, int64_t index)
 
 /* ---- what comes next ---- */
 
+/* Rows of the next head's prepared panels that go with its keys [from, to). */
+static void fetch_panels(const locus_plan *plan, const float *panels, int64_t rows, int64_t from,
+                         int64_t to, locus_prefetch *prefetch)
+{
+    const int64_t D = plan->call.D, Tk = plan->call.Tk, first = from * rows / Tk;
+    if (panels == NULL) return;
+    locus_prefetch_push(prefetch,
+                        (locus_prefetch_rows){panels + first * D, D, D, to * rows / Tk - first});
+}
+
+static void fetch_prepared(const locus_backward_call *call, int64_t h, int64_t from, int64_t to,
+                           locus_prefetch *prefetch)
+{
+    const locus_plan *plan = call->plan;
+    if (call->tables == NULL) return;
+    const locus_head_tables tables = locus_tables_of_head(call->tables, h);
+    if (call->tables->key_step != 0)
+        fetch_panels(plan, tables.key_panels, plan->row_count, from, to, prefetch);
+    fetch_panels(plan, tables.pos_k_panels, plan->call.Tk, from, to, prefetch);
+}
+
 /* The part of the next head that belongs to its keys [from, to). */
 static void fetch_head(const locus_backward_call *call, const backward_task *next, int64_t from,
                        int64_t to, locus_prefetch *prefetch)
@@ -23,6 +44,7 @@ static void fetch_head(const locus_backward_call *call, const backward_task *nex
     const locus_tensors *in = call->in, *grad = call->grad;
     locus_prefetch_add(prefetch, &in->k, next->b, next->kv, from, to);
     locus_prefetch_add(prefetch, &in->v, next->b, next->kv, from, to);
+    fetch_prepared(call, next->h, from, to, prefetch);
     if (next->owns_keys) {
         locus_prefetch_add(prefetch, &grad->k, next->b, next->kv, from, to);
         locus_prefetch_add(prefetch, &grad->v, next->b, next->kv, from, to);

@@ -94,9 +94,35 @@ void locus_backward_worker_begin(const locus_backward_call *call, uint32_t threa
     locus_prefetch_begin(&w->prefetch);
 }
 
+/* Those that were packed before the call; what is missing among them is packed now (tables.c). But
+ * where every row sees every key no row of pos_k counts as bad, and that only the task knows. */
+static void use_prepared_tables(locus_backward_worker *w, int64_t from, int64_t to)
+{
+    const locus_head_tables own = w->tables;
+    locus_head_tables *tables = &w->tables;
+    *tables = locus_tables_of_head(w->call->tables, w->head.h);
+    if (tables->key_panels == NULL && own.key_panels != NULL) {
+        const locus_head_tables missing = {.key_panels = own.key_panels};
+        locus_pack_relative(&w->head, &missing);
+        tables->key_panels = own.key_panels;
+    }
+    if (own.pos_k_panels == NULL) return;
+    if (tables->pos_k_panels == NULL || w->head.all_seen) tables->pos_k_bad = own.pos_k_bad;
+    if (tables->pos_k_panels == NULL) {
+        tables->pos_k_panels = own.pos_k_panels;
+        locus_pack_pos_k(&w->head, tables, from, to);
+    } else if (w->head.all_seen) {
+        locus_find_bad_pos_k(&w->head, tables, from, to);
+    }
+}
+
 void locus_backward_worker_pack(locus_backward_worker *w, int64_t from, int64_t to)
 {
-    if (!locus_heads_share_tables(w->head.plan)) locus_pack_relative(&w->head, &w->tables);
-    locus_pack_pos_k(&w->head, &w->tables, from, to);
+    if (w->call->tables != NULL) {
+        use_prepared_tables(w, from, to);
+    } else {
+        if (!locus_heads_share_tables(w->head.plan)) locus_pack_relative(&w->head, &w->tables);
+        locus_pack_pos_k(&w->head, &w->tables, from, to);
+    }
     locus_keys_pack(&w->head, &w->keys, from, to);
 }

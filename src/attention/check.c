@@ -19,8 +19,8 @@ static const char *types_text(uint32_t types)
 }
 
 /* `types`: 1 << each type that it may have. */
-static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted, uint32_t types,
-                               const char *name, locus_error *error)
+static locus_status check_shape(const locus_tensor *t, const locus_tensor *wanted, uint32_t types,
+                                const char *name, locus_error *error)
 {
     if (!locus_same_shape(t, wanted))
         return locus_fail(error, LOCUS_ERR_TENSOR,
@@ -32,6 +32,13 @@ static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s: found strides that are negative or not 1 on the last axis",
                           name);
+    return LOCUS_OK;
+}
+
+static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted, uint32_t types,
+                               const char *name, locus_error *error)
+{
+    LOCUS_TRY(check_shape(t, wanted, types, name, error));
     if (t->data == NULL && locus_tensor_elements(t) > 0)
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s: found no data", name);
     return LOCUS_OK;
@@ -50,6 +57,23 @@ locus_status locus_check_inputs(const locus_plan *plan, const locus_tensors *in,
         const locus_tensor *t = locus_tensor_at_const(in, i);
         if (!locus_present(wanted) && !locus_present(t)) continue;
         LOCUS_TRY(check_view(t, wanted, input_types(wanted), locus_tensor_name(i), error));
+    }
+    return LOCUS_OK;
+}
+
+locus_status locus_check_table_inputs(const locus_plan *plan, const locus_tensors *in,
+                                      locus_error *error)
+{
+    const locus_tensor *const of_calls[] = {&in->q,    &in->k,        &in->v,
+                                            &in->mask, &in->key_mask, &in->bias_dense};
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *wanted = locus_tensor_at_const(&plan->shapes, i);
+        const locus_tensor *t = locus_tensor_at_const(in, i);
+        int needed = 1;
+        for (size_t k = 0; k < sizeof of_calls / sizeof *of_calls; k++) needed &= t != of_calls[k];
+        if (!locus_present(wanted) && !locus_present(t)) continue;
+        LOCUS_TRY((needed ? check_view : check_shape)(t, wanted, input_types(wanted),
+                                                      locus_tensor_name(i), error));
     }
     return LOCUS_OK;
 }

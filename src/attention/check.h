@@ -9,6 +9,9 @@
 
 locus_status locus_check_inputs(const locus_plan *plan, const locus_tensors *in,
                                 locus_error *error);
+/* The same for tables alone: what belongs to the rows and pairs of a call needs no data. */
+locus_status locus_check_table_inputs(const locus_plan *plan, const locus_tensors *in,
+                                      locus_error *error);
 locus_status locus_check_results(const locus_plan *plan, const locus_results *results,
                                  locus_error *error);
 locus_status locus_check_output_overlap(const locus_tensors *in, const locus_tensor *outputs,

@@ -82,7 +82,10 @@ static locus_status forward(const locus_plan *plan, const locus_tables *tables,
     locus_arena arena = {locus_align(workspace), 0};
     float *bias = carve(plan, &arena, &call);
     if (plan->gathers) {
-        locus_gather(plan, LOCUS_FORWARD, in, &call.gathered);
+        if (tables != NULL)
+            locus_gather_keep(plan, LOCUS_FORWARD, in, &tables->gathered, &call.gathered);
+        else
+            locus_gather(plan, LOCUS_FORWARD, in, &call.gathered);
         call.in = in = &call.gathered;
     }
     if (tables == NULL && !plan->rows_path) locus_lower_biases(plan, &plan->forward, in, bias);
@@ -109,9 +112,6 @@ locus_status locus_forward_prepared(const locus_plan *plan, const locus_tables *
                                     const locus_tensors *in, const locus_results *results,
                                     void *workspace, size_t workspace_bytes, locus_error *error)
 {
-    if (tables == NULL || tables->plan != plan)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT,
-                          "forward: tables: found %s, expected those made for this plan",
-                          tables == NULL ? "NULL" : "those of another plan");
+    LOCUS_TRY(locus_check_tables(tables, plan, LOCUS_FORWARD, error));
     return forward(plan, tables, in, results, workspace, workspace_bytes, error);
 }

@@ -80,6 +80,15 @@ void locus_gather_carve(const locus_plan *plan, locus_pass pass, locus_arena *ar
     }
 }
 
+void locus_gather_keep(const locus_plan *plan, locus_pass pass, const locus_tensors *in,
+                       const locus_tensors *kept, locus_tensors *gathered)
+{
+    *gathered = *in;
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++)
+        if (is_gathered(plan, in, locus_tensor_at_const(in, i), pass))
+            *locus_tensor_at(gathered, i) = *locus_tensor_at_const(kept, i);
+}
+
 /* ---- rows ---- */
 
 static int64_t width_of(const locus_tensor *t) { return t->shape[t->rank - 1]; }

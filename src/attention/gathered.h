@@ -26,6 +26,10 @@ void locus_gathered_shapes(const locus_plan *plan, locus_tensors *shapes);
 void locus_gather_carve(const locus_plan *plan, locus_pass pass, locus_arena *arena,
                         const locus_tensors *from, locus_tensors *gathered);
 
+/* *gathered = `in` with what was gathered before, in `kept`. */
+void locus_gather_keep(const locus_plan *plan, locus_pass pass, const locus_tensors *in,
+                       const locus_tensors *kept, locus_tensors *gathered);
+
 /* Fill it; set it to 0; add it to gradients, which start from 0 unless they accumulate. */
 void locus_gather(const locus_plan *plan, locus_pass pass, const locus_tensors *in,
                   const locus_tensors *gathered);

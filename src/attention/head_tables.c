@@ -72,21 +72,38 @@ void locus_pack_relative(const head_context *head, const locus_head_tables *tabl
     pack_table(head, values, Dv, 1.0f, tables->value_panels);
 }
 
-/* Keys that nobody sees may have no row in pos_k: they count as bad, which keeps them out. */
+/* Rows of pos_k that the keys [from, to) have. Keys that nobody sees may have none. */
+static int64_t known_positions(const head_context *head, int64_t from, int64_t to)
+{
+    const int64_t first = locus_position_row(head->plan, from);
+    return min_i64(to - from, max_i64(0, head->in->pos_k.shape[1] - first));
+}
+
+static const float *position_rows(const head_context *head, int64_t from)
+{
+    return locus_f32(&head->in->pos_k, head->h, locus_position_row(head->plan, from), 0);
+}
+
+/* Keys without a row count as bad, which keeps them out. */
+void locus_find_bad_pos_k(const head_context *head, const locus_head_tables *tables, int64_t from,
+                          int64_t to)
+{
+    const int64_t known = known_positions(head, from, to);
+    locus_find_bad(head, !head->all_seen || head->plan->has_reset, tables->pos_k_bad + from,
+                   position_rows(head, from), head->in->pos_k.stride[1], known, head->plan->call.D);
+    for (int64_t n = from + known; n < to; n++) tables->pos_k_bad[n] = 1;
+}
+
 void locus_pack_pos_k(const head_context *head, const locus_head_tables *tables, int64_t from,
                       int64_t to)
 {
     const locus_tensor *pos_k = &head->in->pos_k;
     if (!locus_present(pos_k) || tables->pos_k_panels == NULL) return;
-    const int64_t D = head->plan->call.D, row_stride = pos_k->stride[1];
-    const int64_t first = locus_position_row(head->plan, from);
-    const int64_t known = min_i64(to - from, max_i64(0, pos_k->shape[1] - first));
-    const float *rows = locus_f32(pos_k, head->h, first, 0);
-    locus_find_bad(head, !head->all_seen || head->plan->has_reset, tables->pos_k_bad + from, rows,
-                   row_stride, known, D);
-    head->plan->kernels->pack(tables->pos_k_panels + locus_panel_at(from, D), rows, row_stride,
-                              known, D, 1.0f);
-    for (int64_t n = from + known; n < to; n++) tables->pos_k_bad[n] = 1;
+    const int64_t D = head->plan->call.D;
+    locus_find_bad_pos_k(head, tables, from, to);
+    head->plan->kernels->pack(tables->pos_k_panels + locus_panel_at(from, D),
+                              position_rows(head, from), pos_k->stride[1],
+                              known_positions(head, from, to), D, 1.0f);
 }
 
 locus_operand locus_pos_k_operand(const head_context *head, const locus_head_tables *tables,

@@ -28,8 +28,10 @@ void locus_carve_pos_k(const locus_plan *plan, locus_arena *arena, locus_head_ta
 /* 1 where backward packs relative tables as a whole. */
 int locus_packs_tables_backward(const locus_plan *plan);
 
-/* Pack the relative tables, and pos_k for keys [from, to). */
+/* Pack the relative tables; mark the bad rows of pos_k for keys [from, to), and pack it, too. */
 void locus_pack_relative(const head_context *head, const locus_head_tables *tables);
+void locus_find_bad_pos_k(const head_context *head, const locus_head_tables *tables, int64_t from,
+                          int64_t to);
 void locus_pack_pos_k(const head_context *head, const locus_head_tables *tables, int64_t from,
                       int64_t to);
 

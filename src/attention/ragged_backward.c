@@ -68,6 +68,7 @@ static void begin_call(const locus_backward_call *whole, const locus_ragged_sequ
     locus_ragged_results(s, &dresults, &own->dresults);
     own->call = *whole;
     own->call.plan = s->plan;
+    own->call.tables = NULL; /* biases and what is gathered were taken from them */
     own->call.in = &own->in;
     own->call.grad = &own->grad;
     own->call.results = &own->results;

@@ -11,6 +11,7 @@
 /* One backward call at work. */
 typedef struct pass {
     const locus_layer *layer;
+    const locus_layer_tables *tables; /* NULL: `saved` has them */
     const locus_tensors *in, *grad;
     int add; /* LOCUS_ACCUMULATE */
     layer_saved saved;
@@ -78,14 +79,20 @@ static locus_status attention_backward(const pass *p, const locus_results *dresu
                                        locus_error *error)
 {
     const locus_layer *layer = p->layer;
-    const locus_tensors in = locus_layer_inner(layer, p->in, &p->saved.rows, LAYER_ALL);
+    const uint32_t flags = p->add ? LOCUS_ACCUMULATE : 0;
+    const size_t bytes = locus_backward_workspace(layer->plan);
+    layer_rows rows = p->saved.rows;
+    if (p->tables != NULL) memcpy(rows.tables, p->tables->rows, sizeof rows.tables);
+    const locus_tensors in = locus_layer_inner(layer, p->in, &rows, LAYER_ALL);
     const locus_tensors grad = locus_layer_inner(layer, p->grad, &p->work.rows, parts);
     const locus_results results = locus_layer_inner_results(layer, &p->saved);
     if (!any_tensor(&grad)) return LOCUS_OK;
     if (p->add) clear_buffers(p);
-    return locus_backward(layer->plan, &in, &results, dresults, &grad,
-                          p->add ? LOCUS_ACCUMULATE : 0, p->work.attention,
-                          locus_backward_workspace(layer->plan), error);
+    if (p->tables == NULL)
+        return locus_backward(layer->plan, &in, &results, dresults, &grad, flags, p->work.attention,
+                              bytes, error);
+    return locus_backward_prepared(layer->plan, p->tables->backward, &in, &results, dresults, &grad,
+                                   flags, p->work.attention, bytes, error);
 }
 
 /* ---- projections ---- */
@@ -245,10 +252,11 @@ static void input_backward(pass *p)
     if (dpos != NULL) clear_spare_rows(p, dpos, p->layer->call.T);
 }
 
-locus_status locus_layer_backward(const locus_layer *layer, const locus_tensors *in,
-                                  const locus_results *dresults, const locus_tensors *grad,
-                                  uint32_t flags, const void *saved, size_t saved_bytes,
-                                  void *workspace, size_t workspace_bytes, locus_error *error)
+static locus_status backward(const locus_layer *layer, const locus_layer_tables *tables,
+                             const locus_tensors *in, const locus_results *dresults,
+                             const locus_tensors *grad, uint32_t flags, const void *saved,
+                             size_t saved_bytes, void *workspace, size_t workspace_bytes,
+                             locus_error *error)
 {
     locus_tensors own_in, own_grad;
     locus_results own_dresults;
@@ -259,17 +267,52 @@ locus_status locus_layer_backward(const locus_layer *layer, const locus_tensors 
     LOCUS_TRY(locus_adopt_tensors(&grad, &own_grad, "grad", error));
     LOCUS_TRY(locus_layer_check_backward(layer, in, dresults, grad, flags, saved, saved_bytes,
                                          workspace, workspace_bytes, error));
-    pass p = {.layer = layer, .in = in, .grad = grad, .add = (flags & LOCUS_ACCUMULATE) != 0};
+    pass p = {.layer = layer,
+              .tables = tables,
+              .in = in,
+              .grad = grad,
+              .add = (flags & LOCUS_ACCUMULATE) != 0};
     locus_layer_carve_saved(layer, (void *)(uintptr_t)saved, &p.saved);
+    if (tables == NULL && *p.saved.without_tables == 1)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "saved: found that of locus_layer_forward_prepared, which has no tables, "
+                          "expected that of locus_layer_forward");
     locus_layer_carve_backward(layer, workspace, &p.work);
 
-    const int content = content_parts(&p), tables = table_parts(&p);
+    const int content = content_parts(&p), relative = table_parts(&p);
     const locus_results inner = {.size = sizeof inner,
                                  .out = output_backward(&p, &dresults->out),
                                  .lse = dresults->lse};
-    LOCUS_TRY(attention_backward(&p, &inner, content | tables, error));
+    LOCUS_TRY(attention_backward(&p, &inner, content | relative, error));
     queries_keys_values_backward(&p, content);
-    tables_backward(&p, tables);
+    tables_backward(&p, relative);
     input_backward(&p);
     return LOCUS_OK;
+}
+
+locus_status locus_layer_backward(const locus_layer *layer, const locus_tensors *in,
+                                  const locus_results *dresults, const locus_tensors *grad,
+                                  uint32_t flags, const void *saved, size_t saved_bytes,
+                                  void *workspace, size_t workspace_bytes, locus_error *error)
+{
+    return backward(layer, NULL, in, dresults, grad, flags, saved, saved_bytes, workspace,
+                    workspace_bytes, error);
+}
+
+locus_status locus_layer_backward_prepared(const locus_layer *layer,
+                                           const locus_layer_tables *tables,
+                                           const locus_tensors *in, const locus_results *dresults,
+                                           const locus_tensors *grad, uint32_t flags,
+                                           const void *saved, size_t saved_bytes, void *workspace,
+                                           size_t workspace_bytes, locus_error *error)
+{
+    if (tables == NULL || tables->layer != layer || tables->backward == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "layer: tables: found %s, expected those made for this layer with "
+                          "LOCUS_TABLES_BACKWARD",
+                          tables == NULL           ? "NULL"
+                          : tables->layer != layer ? "those of another layer"
+                                                   : "those of the forward pass alone");
+    return backward(layer, tables, in, dresults, grad, flags, saved, saved_bytes, workspace,
+                    workspace_bytes, error);
 }

@@ -9,8 +9,8 @@
 
 /* ---- shapes, types, strides ---- */
 
-static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted,
-                               const char *prefix, const char *name, locus_error *error)
+static locus_status check_shape(const locus_tensor *t, const locus_tensor *wanted,
+                                const char *prefix, const char *name, locus_error *error)
 {
     if (!locus_same_shape(t, wanted))
         return locus_fail(error, LOCUS_ERR_TENSOR,
@@ -24,6 +24,13 @@ static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s%s: found strides that are negative or not 1 on the last axis",
                           prefix, name);
+    return LOCUS_OK;
+}
+
+static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted,
+                               const char *prefix, const char *name, locus_error *error)
+{
+    LOCUS_TRY(check_shape(t, wanted, prefix, name, error));
     if (t->data == NULL && locus_tensor_elements(t) > 0)
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s%s: found no data", prefix, name);
     return LOCUS_OK;
@@ -37,6 +44,22 @@ static locus_status check_inputs(const locus_layer *layer, const locus_tensors *
         const locus_tensor *wanted = locus_tensor_at_const(&layer->shapes, i);
         if (!locus_present(t) && !locus_present(wanted)) continue;
         LOCUS_TRY(check_view(t, wanted, "", locus_tensor_name(i), error));
+    }
+    return LOCUS_OK;
+}
+
+locus_status locus_layer_check_tables(const locus_layer *layer, const locus_tensors *in,
+                                      locus_error *error)
+{
+    const locus_tensor *const of_calls[] = {&in->x, &in->memory, &in->mask, &in->key_mask,
+                                            &in->bias_dense};
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(in, i);
+        const locus_tensor *wanted = locus_tensor_at_const(&layer->shapes, i);
+        int needed = 1;
+        for (size_t k = 0; k < sizeof of_calls / sizeof *of_calls; k++) needed &= t != of_calls[k];
+        if (!locus_present(t) && !locus_present(wanted)) continue;
+        LOCUS_TRY((needed ? check_view : check_shape)(t, wanted, "", locus_tensor_name(i), error));
     }
     return LOCUS_OK;
 }

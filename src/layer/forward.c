@@ -122,8 +122,8 @@ static void project_content(const locus_layer *layer, const locus_tensors *in,
     }
 }
 
-static void project_tables(const locus_layer *layer, const locus_tensors *in,
-                           const layer_saved *saved, void *workspace)
+void locus_layer_project_tables(const locus_layer *layer, const locus_tensors *in, float *const *to,
+                                void *workspace)
 {
     const int64_t width = layer->call.H * layer->call.D;
     for (size_t i = 0; i < layer->table_count; i++) {
@@ -132,7 +132,7 @@ static void project_tables(const locus_layer *layer, const locus_tensors *in,
             locus_layer_linear(layer, in, table->weight, table->bias, workspace);
         const locus_row_batch source = locus_layer_source(layer, in, table);
         const locus_row_batch rows =
-            locus_layer_buffer_rows(saved->rows.tables[i], 1, table->rows, width, 0, table->rows);
+            locus_layer_buffer_rows(to[i], 1, table->rows, width, 0, table->rows);
         locus_linear_forward(&linear, &rows, &source, NULL);
     }
 }
@@ -163,10 +163,30 @@ static void project_output(const locus_layer *layer, const locus_tensors *in,
     }
 }
 
-locus_status locus_layer_forward(const locus_layer *layer, const locus_tensors *in,
-                                 const locus_results *results, void *saved_memory,
-                                 size_t saved_bytes, void *workspace, size_t workspace_bytes,
-                                 locus_error *error)
+/* Attention on projected rows: those of this call, and tables of this call or of before. */
+static locus_status attend(const locus_layer *layer, const locus_layer_tables *tables,
+                           const locus_tensors *in, const layer_saved *saved,
+                           const layer_forward *work, locus_error *error)
+{
+    const size_t bytes = locus_forward_workspace(layer->plan);
+    const locus_results results = locus_layer_inner_results(layer, saved);
+    layer_rows rows = saved->rows;
+    *saved->without_tables = tables != NULL;
+    if (tables == NULL) {
+        locus_layer_project_tables(layer, in, rows.tables, work->linear);
+        const locus_tensors inner = locus_layer_inner(layer, in, &rows, LAYER_ALL);
+        return locus_forward(layer->plan, &inner, &results, work->attention, bytes, error);
+    }
+    memcpy(rows.tables, tables->rows, sizeof rows.tables);
+    const locus_tensors inner = locus_layer_inner(layer, in, &rows, LAYER_ALL);
+    return locus_forward_prepared(layer->plan, tables->forward, &inner, &results, work->attention,
+                                  bytes, error);
+}
+
+static locus_status forward(const locus_layer *layer, const locus_layer_tables *tables,
+                            const locus_tensors *in, const locus_results *results,
+                            void *saved_memory, size_t saved_bytes, void *workspace,
+                            size_t workspace_bytes, locus_error *error)
 {
     locus_tensors own_in;
     locus_results own_results;
@@ -187,17 +207,32 @@ locus_status locus_layer_forward(const locus_layer *layer, const locus_tensors *
         locus_parallel_for(layer->threads, (size_t)call->T, embed_row, &job);
     }
     project_content(layer, in, &saved, work.linear);
-    project_tables(layer, in, &saved, work.linear);
-
-    const locus_tensors inner = locus_layer_inner(layer, in, &saved.rows, LAYER_ALL);
-    const locus_results inner_results = locus_layer_inner_results(layer, &saved);
-    LOCUS_TRY(locus_forward(layer->plan, &inner, &inner_results, work.attention,
-                            locus_forward_workspace(layer->plan), error));
-
+    LOCUS_TRY(attend(layer, tables, in, &saved, &work, error));
     project_output(layer, in, &saved, &results->out, work.linear);
     const locus_row_batch lse = locus_layer_tensor_rows(&results->lse);
     const locus_row_batch saved_lse =
         locus_layer_buffer_rows(saved.lse, call->B, call->H, call->T, 0, call->H);
     if (call->T > 0) copy_rows(&lse, &saved_lse, call->T);
     return LOCUS_OK;
+}
+
+locus_status locus_layer_forward(const locus_layer *layer, const locus_tensors *in,
+                                 const locus_results *results, void *saved, size_t saved_bytes,
+                                 void *workspace, size_t workspace_bytes, locus_error *error)
+{
+    return forward(layer, NULL, in, results, saved, saved_bytes, workspace, workspace_bytes, error);
+}
+
+locus_status locus_layer_forward_prepared(const locus_layer *layer,
+                                          const locus_layer_tables *tables, const locus_tensors *in,
+                                          const locus_results *results, void *saved,
+                                          size_t saved_bytes, void *workspace,
+                                          size_t workspace_bytes, locus_error *error)
+{
+    if (tables == NULL || tables->layer != layer)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "layer: tables: found %s, expected those made for this layer",
+                          tables == NULL ? "NULL" : "those of another layer");
+    return forward(layer, tables, in, results, saved, saved_bytes, workspace, workspace_bytes,
+                   error);
 }

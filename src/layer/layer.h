@@ -7,6 +7,7 @@
  *     check.c     the tensors of one call against the layer
  *     forward.c   positions, projections, tables, attention, output projection
  *     backward.c  the same road reversed
+ *     tables.c    what depends on parameters alone, made once for many calls
  * Projected rows are stored (B, T, H, D): a projection writes a matrix, attention reads
  * a head of it as a strided view, nothing is copied. */
 
@@ -49,8 +50,9 @@ typedef struct layer_rows {
 typedef struct layer_saved {
     float *input; /* [B, T, E]: x with positions; NULL: x itself */
     layer_rows rows;
-    float *out; /* [B, T, H*D]: what attention gives, before w_o */
-    float *lse; /* [B, H, T]                                     */
+    float *out;               /* [B, T, H*D]: what attention gives, before w_o */
+    float *lse;               /* [B, H, T]                                     */
+    uint64_t *without_tables; /* [1]: 1 after a prepared call, which projects none */
     size_t bytes;
 } layer_saved;
 
@@ -70,6 +72,12 @@ typedef struct layer_backward {
     size_t bytes;
 } layer_backward;
 
+struct locus_layer_tables {
+    const locus_layer *layer;
+    float *rows[LOCUS_LAYER_TABLES];  /* projected, as in layer_rows */
+    locus_tables *forward, *backward; /* backward NULL: not wanted   */
+};
+
 /* Lay the memory of a pass out on `base`, or measure it (NULL). 0: a size does not fit. */
 int locus_layer_carve_saved(const locus_layer *layer, void *base, layer_saved *saved);
 int locus_layer_carve_forward(const locus_layer *layer, void *base, layer_forward *work);
@@ -83,6 +91,13 @@ enum { LAYER_Q = 1, LAYER_K = 2, LAYER_V = 4, LAYER_TABLE_0 = 8, LAYER_ALL = -1 
 locus_tensors locus_layer_inner(const locus_layer *layer, const locus_tensors *outer,
                                 const layer_rows *rows, int parts);
 locus_results locus_layer_inner_results(const locus_layer *layer, const layer_saved *saved);
+
+/* Project the tables of the layer into `to`, with a workspace for linear maps. */
+void locus_layer_project_tables(const locus_layer *layer, const locus_tensors *in, float *const *to,
+                                void *workspace);
+
+/* Bytes of such a workspace. */
+uint64_t locus_layer_linear_bytes(const locus_layer *layer);
 
 /* The linear map of one projection. */
 locus_linear locus_layer_linear(const locus_layer *layer, const locus_tensors *in, size_t weight,
@@ -105,6 +120,10 @@ locus_row_batch locus_layer_source(const locus_layer *layer, const locus_tensors
 
 /* out [B,T,E] or [B,T,H*D]; its shape alone. */
 locus_tensor locus_layer_out_shape(const locus_layer *layer);
+
+/* The tensors of `in` that tables are made of. */
+locus_status locus_layer_check_tables(const locus_layer *layer, const locus_tensors *in,
+                                      locus_error *error);
 
 /* Everything about the arguments of one call. */
 locus_status locus_layer_check_forward(const locus_layer *layer, const locus_tensors *in,

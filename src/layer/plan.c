@@ -29,10 +29,11 @@ int locus_layer_carve_saved(const locus_layer *layer, void *base, layer_saved *s
     carve_rows(layer, &c, &saved->rows);
     saved->out = locus_carve_floats(&c, call->B, call->T, call->H * call->D);
     saved->lse = locus_carve_floats(&c, call->B, call->H, call->T);
+    saved->without_tables = locus_carve(&c, sizeof *saved->without_tables);
     return locus_carved_bytes(&c, &saved->bytes);
 }
 
-static uint64_t linear_bytes(const locus_layer *layer)
+uint64_t locus_layer_linear_bytes(const locus_layer *layer)
 {
     const locus_linear linear = {.kernels = layer->kernels,
                                  .threads = layer->threads,
@@ -54,7 +55,7 @@ int locus_layer_carve_forward(const locus_layer *layer, void *base, layer_forwar
     const uint64_t extents[] = {layer->threads, (uint64_t)layer->call.E, sizeof(double)};
     uint64_t row = 0;
     if (!locus_product_u64(&row, extents, 3)) c.failed = 1;
-    carve_shared(&c, &work->linear, linear_bytes(layer), &work->attention,
+    carve_shared(&c, &work->linear, locus_layer_linear_bytes(layer), &work->attention,
                  locus_forward_workspace(layer->plan), row);
     work->row = work->linear;
     return locus_carved_bytes(&c, &work->bytes);
@@ -69,7 +70,7 @@ int locus_layer_carve_backward(const locus_layer *layer, void *base, layer_backw
     if (locus_present(&layer->shapes.w_o))
         work->dout = locus_carve_floats(&c, call->B, call->T, call->H * call->D);
     carve_rows(layer, &c, &work->rows);
-    carve_shared(&c, &work->linear, linear_bytes(layer), &work->attention,
+    carve_shared(&c, &work->linear, locus_layer_linear_bytes(layer), &work->attention,
                  locus_backward_workspace(layer->plan), 0);
     return locus_carved_bytes(&c, &work->bytes);
 }

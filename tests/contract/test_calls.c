@@ -119,6 +119,50 @@ static void test_gradient_refusals(void)
     end(&c);
 }
 
+/* Tables belong to one plan and one direction. */
+static void test_table_refusals(void)
+{
+    if (!check_begin("calls/table-refusals")) return;
+    static const test_variant shaw = {"shaw", "shaw", "clip_left=2 clip_right=2", NULL, NULL};
+    call c = begin(&shaw, small), other = begin(&shaw, small);
+    locus_tensors *in = &c.p->in[1], *grad = &c.p->grad[1];
+    const locus_results *results = &c.p->results[1];
+    const locus_results dresults = test_problem_gradient(c.p, TEST_FLOAT);
+    locus_tables *ahead = NULL, *back = NULL, *none = NULL;
+    locus_error error = {{0}};
+    CHECK(locus_tables_new(&ahead, c.plan, in, &error) == LOCUS_OK, "%s", error.text);
+    CHECK(locus_tables_new_backward(&back, c.plan, in, &error) == LOCUS_OK, "%s", error.text);
+#define FORWARD(plan, tables)                                                                      \
+    locus_forward_prepared(plan, tables, in, results, c.workspace, c.bytes, &error)
+#define BACKWARD(plan, tables)                                                                     \
+    locus_backward_prepared(plan, tables, in, results, &dresults, grad, 0, c.workspace, c.bytes,   \
+                            &error)
+    expect(FORWARD(c.plan, NULL), LOCUS_ERR_ARGUMENT, &error, "found NULL");
+    expect(FORWARD(other.plan, ahead), LOCUS_ERR_ARGUMENT, &error, "another plan");
+    expect(FORWARD(c.plan, back), LOCUS_ERR_ARGUMENT, &error, "the other direction");
+    expect(BACKWARD(c.plan, NULL), LOCUS_ERR_ARGUMENT, &error, "found NULL");
+    expect(BACKWARD(other.plan, back), LOCUS_ERR_ARGUMENT, &error, "another plan");
+    expect(BACKWARD(c.plan, ahead), LOCUS_ERR_ARGUMENT, &error, "the other direction");
+    CHECK(FORWARD(c.plan, ahead) == LOCUS_OK && BACKWARD(c.plan, back) == LOCUS_OK, "%s",
+          error.text);
+#undef FORWARD
+#undef BACKWARD
+    in->rel_k.dtype = LOCUS_BF16;
+    expect(locus_tables_new_backward(&none, c.plan, in, &error), LOCUS_ERR_TENSOR, &error,
+           "tensor rel_k");
+    in->rel_k.dtype = LOCUS_F32;
+    in->rel_v.data = NULL;
+    expect(locus_tables_new_backward(&none, c.plan, in, &error), LOCUS_ERR_TENSOR, &error,
+           "tensor rel_v: found no data");
+    CHECK(none == NULL, "tables came out");
+    expect(locus_tables_new_backward(&none, c.plan, NULL, &error), LOCUS_ERR_ARGUMENT, &error,
+           "NULL");
+    locus_tables_free(ahead);
+    locus_tables_free(back);
+    end(&c);
+    end(&other);
+}
+
 /* Strides of out, [B,H,T,D] = [2,2,9,4]: those that nest are taken, others write an element twice. */
 static void test_self_overlap(void)
 {
@@ -336,14 +380,21 @@ static void test_allocation(const test_variant *v)
             p->config.allocator = &memory.interface;
             locus_plan *plan = NULL;
             locus_error error = {{0}};
-            const locus_status status = locus_plan_new(&plan, &p->config, &p->in[1], &error);
+            locus_tables *ahead = NULL, *back = NULL;
+            locus_status status = locus_plan_new(&plan, &p->config, &p->in[1], &error);
+            if (status == LOCUS_OK) status = locus_tables_new(&ahead, plan, &p->in[1], &error);
+            if (status == LOCUS_OK)
+                status = locus_tables_new_backward(&back, plan, &p->in[1], &error);
+            const int whole = back != NULL;
+            locus_tables_free(ahead);
+            locus_tables_free(back);
             locus_plan_free(plan);
             CHECK(memory.live_blocks == 0 && memory.misuse == 0, "leak at allocation %zu", k);
             if (memory.failures == 0) {
                 CHECK(status == LOCUS_OK, "%s", error.text);
                 break;
             }
-            CHECK(status == LOCUS_ERR_MEMORY && plan == NULL, "allocation %zu: %s", k,
+            CHECK(status == LOCUS_ERR_MEMORY && !whole, "allocation %zu: %s", k,
                   locus_status_text(status));
         }
     test_problem_free(p);
@@ -354,6 +405,7 @@ int main(int argc, char **argv)
     if (!check_args(argc, argv)) return 2;
     test_refusals();
     test_gradient_refusals();
+    test_table_refusals();
     test_self_overlap();
     test_workspace_address();
     test_config_refusals();

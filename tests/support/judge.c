@@ -60,6 +60,25 @@ static locus_status run_forward(const test_problem *p, const locus_plan *plan, i
     return status;
 }
 
+static locus_status run_backward(const test_problem *p, const locus_plan *plan,
+                                 const test_manner *manner, void *workspace, size_t bytes,
+                                 locus_error *error)
+{
+    const locus_tensors grad = wanted_gradients(p, manner);
+    const locus_results dresults = test_problem_gradient(p, TEST_FLOAT);
+    const uint32_t flags = manner->accumulate ? LOCUS_ACCUMULATE : 0;
+    if (!manner->prepared)
+        return locus_backward(plan, &p->in[1], &p->results[1], &dresults, &grad, flags, workspace,
+                              bytes, error);
+    locus_tables *tables = NULL;
+    locus_status status = locus_tables_new_backward(&tables, plan, &p->in[1], error);
+    if (status == LOCUS_OK)
+        status = locus_backward_prepared(plan, tables, &p->in[1], &p->results[1], &dresults, &grad,
+                                         flags, workspace, bytes, error);
+    locus_tables_free(tables);
+    return status;
+}
+
 /* Room of `bytes`, `misalign` bytes behind an address of 64 n, full of NaN: nothing may be read
  * before it is set. */
 static char *take(size_t bytes, size_t misalign, char **memory)
@@ -79,42 +98,68 @@ static locus_status run_attend(const test_problem *p, const test_manner *manner,
     char *memory;
     char *workspace = take(forward > backward ? forward : backward, manner->misalign, &memory);
     status = run_forward(p, plan, manner->prepared, workspace, forward, error);
-    if (status == LOCUS_OK && !manner->forward_only) {
-        const locus_tensors grad = wanted_gradients(p, manner);
-        const locus_results dresults = test_problem_gradient(p, TEST_FLOAT);
-        status =
-            locus_backward(plan, &p->in[1], &p->results[1], &dresults, &grad,
-                           manner->accumulate ? LOCUS_ACCUMULATE : 0, workspace, backward, error);
-    }
+    if (status == LOCUS_OK && !manner->forward_only)
+        status = run_backward(p, plan, manner, workspace, backward, error);
     free(memory);
     locus_plan_free(plan);
     return status;
 }
 
+/* A layer, and its tables where they are prepared. */
+typedef struct layer_run {
+    const test_problem *p;
+    locus_layer *layer;
+    locus_layer_tables *tables;
+    char *saved, *workspace;
+    size_t kept;
+} layer_run;
+
+static locus_status layer_forward(const layer_run *r, size_t bytes, locus_error *error)
+{
+    const test_problem *p = r->p;
+    if (r->tables != NULL)
+        return locus_layer_forward_prepared(r->layer, r->tables, &p->in[1], &p->results[1],
+                                            r->saved, r->kept, r->workspace, bytes, error);
+    return locus_layer_forward(r->layer, &p->in[1], &p->results[1], r->saved, r->kept, r->workspace,
+                               bytes, error);
+}
+
+static locus_status layer_backward(const layer_run *r, const test_manner *manner, size_t bytes,
+                                   locus_error *error)
+{
+    const test_problem *p = r->p;
+    const locus_tensors grad = wanted_gradients(p, manner);
+    const locus_results dresults = test_problem_gradient(p, TEST_FLOAT);
+    const uint32_t flags = manner->accumulate ? LOCUS_ACCUMULATE : 0;
+    memset(r->workspace, 0xff, bytes);
+    if (r->tables != NULL)
+        return locus_layer_backward_prepared(r->layer, r->tables, &p->in[1], &dresults, &grad,
+                                             flags, r->saved, r->kept, r->workspace, bytes, error);
+    return locus_layer_backward(r->layer, &p->in[1], &dresults, &grad, flags, r->saved, r->kept,
+                                r->workspace, bytes, error);
+}
+
 static locus_status run_layer(const test_problem *p, const test_manner *manner, locus_error *error)
 {
-    locus_layer *layer = NULL;
-    locus_status status = locus_layer_new(&layer, &p->config, &p->in[1], error);
+    layer_run r = {.p = p};
+    locus_status status = locus_layer_new(&r.layer, &p->config, &p->in[1], error);
     if (status != LOCUS_OK) return status;
-    const size_t forward = locus_layer_forward_workspace(layer);
-    const size_t backward = locus_layer_backward_workspace(layer);
-    const size_t kept = locus_layer_saved_bytes(layer);
+    const size_t forward = locus_layer_forward_workspace(r.layer);
+    const size_t backward = locus_layer_backward_workspace(r.layer);
     char *memory, *saved_memory;
-    char *workspace = take(forward > backward ? forward : backward, manner->misalign, &memory);
-    char *saved = take(kept, manner->misalign, &saved_memory);
-    status = locus_layer_forward(layer, &p->in[1], &p->results[1], saved, kept, workspace, forward,
-                                 error);
-    if (status == LOCUS_OK && !manner->forward_only) {
-        const locus_tensors grad = wanted_gradients(p, manner);
-        const locus_results dresults = test_problem_gradient(p, TEST_FLOAT);
-        memset(workspace, 0xff, backward);
-        status = locus_layer_backward(layer, &p->in[1], &dresults, &grad,
-                                      manner->accumulate ? LOCUS_ACCUMULATE : 0, saved, kept,
-                                      workspace, backward, error);
-    }
+    r.kept = locus_layer_saved_bytes(r.layer);
+    r.workspace = take(forward > backward ? forward : backward, manner->misalign, &memory);
+    r.saved = take(r.kept, manner->misalign, &saved_memory);
+    if (manner->prepared)
+        status =
+            locus_layer_tables_new(&r.tables, r.layer, &p->in[1], LOCUS_TABLES_BACKWARD, error);
+    if (status == LOCUS_OK) status = layer_forward(&r, forward, error);
+    if (status == LOCUS_OK && !manner->forward_only)
+        status = layer_backward(&r, manner, backward, error);
     free(saved_memory);
     free(memory);
-    locus_layer_free(layer);
+    locus_layer_tables_free(r.tables);
+    locus_layer_free(r.layer);
     return status;
 }
 

@@ -10,7 +10,7 @@
 typedef struct test_manner {
     int forward_only;
     int accumulate;   /* gradients are added to what is there                     */
-    int prepared;     /* attend: forward on tables that were packed before        */
+    int prepared;     /* both directions on tables that were made before          */
     const char *only; /* the one gradient that is asked for; NULL: all            */
     int trust_oracle; /* not held to naive.h: another case with the same numbers was */
     size_t misalign;  /* bytes by which the workspace misses an address of 64 n    */
