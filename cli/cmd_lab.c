@@ -8,14 +8,14 @@
 #include "commands.h"
 #include "lab.h"
 
-static const char *const actions[] = {"run", "train", "show", "report", "batches"};
+static const char *const actions[] = {"run", "train", "show", "report", "batches", "export"};
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
 static int run_action(const lab_values *values)
 {
-    int (*const run[ACTIONS])(const lab_values *) = {lab_run_action, lab_train_action,
-                                                     lab_show_action, lab_report_action,
-                                                     lab_batches_action};
+    int (*const run[ACTIONS])(const lab_values *) = {lab_run_action,     lab_train_action,
+                                                     lab_show_action,    lab_report_action,
+                                                     lab_batches_action, lab_export_action};
     for (size_t i = 0; i < ACTIONS; i++)
         if (strcmp(values->action, actions[i]) == 0) return run[i](values);
     const char *near = locus_nearest(values->action, actions, ACTIONS);
@@ -43,6 +43,7 @@ static const cli_example lab_examples[] = {
     {"locus lab train --task copy --scheme alibi -o runs/alibi --resume", "go on after a stop"},
     {"locus lab batches --task copy --from 1 --count 50 -o batches.safetensors",
      "what the steps 1 to 50 read"},
+    {"locus lab export runs/alibi -o alibi", "a model for locus run, explain, plot and inspect"},
     {NULL, NULL},
 };
 
@@ -199,10 +200,15 @@ static const cli_option lab_options[] = {
      .minimum = 1,
      .maximum = 100000,
      .kind = NUMBER(count)},
+    {.name = "dtype",
+     .argument = "TYPE",
+     .help = "export: f32, or f16 in half the bytes (f32)",
+     .kind = CLI_TEXT,
+     .offset = offsetof(lab_values, dtype)},
     {.name = "output",
      .letter = 'o',
      .argument = "DIR",
-     .help = "folder of the run; batches: the file",
+     .help = "folder of the run; batches: the file; export: the model's folder",
      .kind = CLI_OUTPUT,
      .offset = offsetof(lab_values, output)},
     {.name = NULL},
@@ -219,17 +225,18 @@ const cli_command cmd_lab = {
         "on the seed alone, so schemes start from the same weights and read the same rows; a run "
         "that was stopped, killed or moved to more threads ends in the same bits. \"show\" prints "
         "one screen about a comparison, \"report\" writes report.html, results.csv, scoreboard.json "
-        "and figures into it again, \"batches\" writes the batches of training.",
-    .usage = "run|train|show|report|batches [options] [-o DIR] [DIR]",
+        "and figures into it again, \"batches\" writes the batches of training. \"export\" makes of a run the folder of a "
+        "model, of a comparison one per scheme (of --task, else of text).",
+    .usage = "run|train|show|report|batches|export [options] [-o DIR] [DIR]",
     .examples = lab_examples,
     .options = lab_options,
     .operand = {.name = "ACTION",
-                .help = "run, train, show, report or batches",
+                .help = "run, train, show, report, batches or export",
                 .kind = CLI_TEXT,
                 .required = 1,
                 .offset = offsetof(lab_values, action)},
     .rest = {.name = "DIR",
-             .help = "folder of a comparison",
+             .help = "folder of a comparison; export: or of a run",
              .kind = CLI_INPUT,
              .offset = offsetof(lab_values, folders)},
     .run = lab_run,

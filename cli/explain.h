@@ -47,6 +47,7 @@ typedef struct explain_call {
     model_call model;       /* a layer of this: model.model is not NULL */
     locus_config layer_config;
     locus_tensors layer_in;
+    float *layer_room; /* tables of its distances, or NULL */
     uint32_t level;
     const locus_config *config;
     const locus_tensors *in;

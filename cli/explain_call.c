@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* locus explain: the call that is explained. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "explain.h"
@@ -87,9 +88,13 @@ static int take_layer(explain_call *call, const model_call *model)
 {
     locus_error error = {""};
     const int64_t layer = call->values->layer;
+    const int64_t floats = locus_model_attention_room(model->model, model->tokens);
+    call->layer_room = floats > 0 ? calloc((size_t)floats, sizeof *call->layer_room) : NULL;
+    if (floats > 0 && call->layer_room == NULL)
+        return cli_complain(command_of(call), CLI_RESOURCES, "out of memory");
     const locus_status status =
-        locus_model_attention(model->model, layer, model->qkv[layer], model->tokens,
-                              &call->layer_config, &call->layer_in, &error);
+        locus_model_attention_in(model->model, layer, model->qkv[layer], model->tokens,
+                                 call->layer_room, &call->layer_config, &call->layer_in, &error);
     if (status != LOCUS_OK) return cli_report("explain", status, model->folder, &error);
     call->level = LOCUS_ATTEND;
     call->config = &call->layer_config;
@@ -170,6 +175,7 @@ void explain_close(explain_call *call)
     locus_explainer_free(call->explainer);
     locus_case_free(call->loaded);
     locus_problem_free(call->problem);
+    free(call->layer_room);
     tokens_free(&call->tokens);
     tokens_free(&call->shown);
     memset(call, 0, sizeof *call);

@@ -11,7 +11,7 @@
 
 typedef struct lab_values {
     const char *action, *task, *scheme, *text, *output, *terms, *positions;
-    const char *profile, *tasks, *schemes;
+    const char *profile, *tasks, *schemes, *dtype;
     cli_words folders;
     uint32_t layers, width, heads, batch, steps, length, seed, seeds, clip, memory, threads;
     uint32_t save_every, stop, from, count, jobs;
@@ -41,5 +41,6 @@ int lab_train_action(const lab_values *values);
 int lab_report_action(const lab_values *values);
 int lab_show_action(const lab_values *values);
 int lab_batches_action(const lab_values *values);
+int lab_export_action(const lab_values *values);
 
 #endif

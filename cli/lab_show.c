@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* locus lab report and show: what a comparison says, without training. */
+/* locus lab report, show and export: what a comparison says and holds, without training. */
 #include <stdio.h>
+#include <string.h>
 
 #include "lab.h"
 #include "lab/report.h"
@@ -45,4 +46,22 @@ int lab_show_action(const lab_values *values)
     if (status == LOCUS_OK) fputs(text.data, stdout);
     locus_text_free(&text);
     return status == LOCUS_OK ? CLI_DONE : lab_failed(status, &error);
+}
+
+int lab_export_action(const lab_values *values)
+{
+    locus_error error = {""};
+    const char *folder = NULL;
+    int count = 0;
+    const int half = values->dtype != NULL && strcmp(values->dtype, "f16") == 0;
+    const int exit_code = one_folder(values, &folder);
+    if (exit_code != CLI_DONE) return exit_code;
+    if (values->output == NULL) return lab_missing("-o DIR");
+    if (values->dtype != NULL && !half && strcmp(values->dtype, "f32") != 0)
+        return cli_complain("lab", CLI_USAGE, "--dtype: expected f32 or f16");
+    const locus_status status =
+        lab_export(folder, values->task, values->output, half, &count, &error);
+    if (status != LOCUS_OK) return lab_failed(status, &error);
+    printf("%d %s: %s\n", count, count == 1 ? "model" : "models", values->output);
+    return CLI_DONE;
 }

@@ -150,6 +150,14 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_attention(const locus_model 
                                                               locus_tensors *in,
                                                               locus_error *error);
 
+/* The same for models whose tables depend on the number of tokens (sinusoids of the distance that
+ * each layer projects): they are put into `room`, of that many floats, which *in points into. The
+ * number is 0 for all other models, and room may be NULL then. */
+LOCUS_API int64_t locus_model_attention_room(const locus_model *model, int64_t tokens);
+LOCUS_API LOCUS_MUST_CHECK locus_status
+locus_model_attention_in(const locus_model *model, int64_t layer, const float *qkv, int64_t tokens,
+                         float *room, locus_config *config, locus_tensors *in, locus_error *error);
+
 #ifdef __cplusplus
 }
 #endif

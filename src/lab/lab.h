@@ -60,6 +60,12 @@ locus_status lab_train(const lab_settings *settings, const char *folder, int res
 locus_status lab_batches(const lab_settings *settings, int64_t from, int64_t count,
                          const char *path, locus_error *error);
 
+/* The model of the run in `from` as a folder `to` that locus_model_open takes; of a comparison one
+ * folder per scheme, TO/SCHEME, for `task` (NULL: text, or its first), from the first seed. half 1:
+ * weights are rounded to 16 bits. *count: folders that were written. */
+locus_status lab_export(const char *from, const char *task, const char *to, int half, int *count,
+                        locus_error *error);
+
 /* ---- comparisons ---- */
 
 /* What is compared; texts are borrowed. */

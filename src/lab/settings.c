@@ -177,7 +177,7 @@ static locus_status unknown_task(const char *name, locus_error *error)
                       near != NULL ? "?" : "");
 }
 
-locus_status lab_plan_new(lab_plan *plan, const lab_settings *settings, locus_error *error)
+locus_status lab_plan_shape(lab_plan *plan, const lab_settings *settings, locus_error *error)
 {
     *plan = (lab_plan){.settings = *settings};
     lab_settings *s = &plan->settings;
@@ -198,7 +198,12 @@ locus_status lab_plan_new(lab_plan *plan, const lab_settings *settings, locus_er
     LOCUS_TRY(read_terms(plan, error));
     LOCUS_TRY(read_positions(plan, error));
     plan->shape.position_rows = plan->position_rows;
-    LOCUS_TRY(train_shape_check(&plan->shape, error));
+    return train_shape_check(&plan->shape, error);
+}
+
+locus_status lab_plan_new(lab_plan *plan, const lab_settings *settings, locus_error *error)
+{
+    LOCUS_TRY(lab_plan_shape(plan, settings, error));
     LOCUS_TRY(open_corpus(plan, error));
     const locus_status status = check_streams(plan, error);
     if (status != LOCUS_OK) lab_plan_free(plan);

@@ -23,6 +23,8 @@ typedef struct lab_plan {
 double lab_usual_rate(int64_t width);
 
 locus_status lab_plan_new(lab_plan *plan, const lab_settings *settings, locus_error *error);
+/* All but the text: enough for a model, not for its batches. */
+locus_status lab_plan_shape(lab_plan *plan, const lab_settings *settings, locus_error *error);
 void lab_plan_free(lab_plan *plan);
 
 /* FOLDER/run.json is written, or, where it is there, compared: the first difference that changes

@@ -120,11 +120,26 @@ static int64_t extent_of(const model_description *d, char letter)
     case 'H': return d->heads;
     case 'L': return d->labels;
     case 'G': return d->groups > 0 ? d->width / d->groups : 0;
+    case 'T': return d->table_rows;
+    case 'N': return d->table_features;
     default: return d->taps; /* K */
     }
 }
 
 int model_slot_each_layer(model_slot slot) { return slots[slot].each_layer; }
+
+/* The table of a slot; NULL: it is that of something else. */
+static const model_table *table_of(const model_description *d, model_slot slot)
+{
+    const int64_t index = (int64_t)slot - SLOT_TABLE_0;
+    return index >= 0 && index < d->table_count ? &d->tables[index] : NULL;
+}
+
+static const char *letters_of(const model_description *d, model_slot slot)
+{
+    const model_table *table = table_of(d, slot);
+    return table != NULL ? table->shape : slots[slot].shape;
+}
 
 /* Stored [E, H, D] and read as [A, E]. */
 static int is_turned(const model_description *d, model_slot slot)
@@ -148,9 +163,10 @@ size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t sh
         shape[2] = (uint64_t)d->head_dim;
         return 3;
     }
-    size_t rank = strlen(slots[slot].shape);
-    for (size_t i = 0; i < rank; i++) shape[i] = (uint64_t)extent_of(d, slots[slot].shape[i]);
-    if (slots[slot].shape[rank - 1] == 'J' && shape[rank - 1] == 1) rank--;
+    const char *letters = letters_of(d, slot);
+    size_t rank = strlen(letters);
+    for (size_t i = 0; i < rank; i++) shape[i] = (uint64_t)extent_of(d, letters[i]);
+    if (rank > 0 && letters[rank - 1] == 'J' && shape[rank - 1] == 1) rank--;
     if (is_transposed(d, slot)) {
         const uint64_t outputs = shape[0];
         shape[0] = shape[1];
@@ -167,7 +183,7 @@ size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t sh
 int64_t model_slot_elements(const model_description *d, model_slot slot)
 {
     int64_t count = 1;
-    for (const char *letter = slots[slot].shape; *letter != '\0'; letter++)
+    for (const char *letter = letters_of(d, slot); *letter != '\0'; letter++)
         count *= extent_of(d, *letter);
     return count;
 }
@@ -213,7 +229,7 @@ int model_slot_wanted(const model_description *d, model_slot slot)
     case SLOT_FILL_NORM_SHIFT:
         return d->head == LOCUS_MODEL_FILL && !d->fill_plain && d->norm_centred;
     case SLOT_FILL_OUT: return d->head == LOCUS_MODEL_FILL && !d->fill_tied;
-    case SLOT_FILL_OUT_BIAS: return d->head == LOCUS_MODEL_FILL;
+    case SLOT_FILL_OUT_BIAS: return d->head == LOCUS_MODEL_FILL && !d->fill_unbiased;
     case SLOT_LOGITS: return d->head == LOCUS_MODEL_GENERATE && !d->tied;
     case SLOT_LOGITS_BIAS: return 0; /* where the checkpoint has one */
     case SLOT_NARROW: return d->head == LOCUS_MODEL_GENERATE && d->embedding_width != d->width;
@@ -257,9 +273,16 @@ int model_slot_wanted(const model_description *d, model_slot slot)
     case SLOT_DEPTH_VARIANCE: return d->depth_batch_norm;
     case SLOT_DISTANCE: return d->relative_rows > 0 && !d->to_position && !d->from_position;
     case SLOT_RELATIVE_K: return d->distances || (d->to_position && !d->relative_shared);
-    case SLOT_RELATIVE_K_BIAS: return d->to_position && !d->relative_shared && !d->fused_heads;
-    case SLOT_RELATIVE_Q:
-    case SLOT_RELATIVE_Q_BIAS: return d->from_position && !d->relative_shared;
+    case SLOT_RELATIVE_K_BIAS:
+        return d->to_position && !d->relative_shared && !d->fused_heads && d->biases;
+    case SLOT_RELATIVE_Q: return d->from_position && !d->relative_shared;
+    case SLOT_RELATIVE_Q_BIAS: return d->from_position && !d->relative_shared && d->biases;
+    case SLOT_TABLE_0:
+    case SLOT_TABLE_1:
+    case SLOT_TABLE_2:
+    case SLOT_TABLE_3:
+    case SLOT_TABLE_4:
+    case SLOT_TABLE_5: return table_of(d, slot) != NULL;
     case SLOT_ATTENTION_NORM_SHIFT:
     case SLOT_FORWARD_NORM_SHIFT: return has_shifts(d);
     case SLOT_GATE: return d->gated;
@@ -312,7 +335,9 @@ static int find_name(const model_checkpoint *c, const char *name, place *found)
 static int find_slot(const model_checkpoint *c, model_slot slot, int64_t layer, char *name,
                      place *found)
 {
+    const model_table *table = table_of(c->description, slot);
     snprintf(name, NAME, "(no name)");
+    if (table != NULL) return spell(name, "", table->name, layer) && find_name(c, name, found);
     for (const model_name *n = c->family->names; n->name != NULL; n++) {
         if (n->slot != slot) continue;
         for (const char *const *prefix = c->family->prefixes; *prefix != NULL; prefix++) {

@@ -35,7 +35,14 @@ typedef struct model_rope {
     int64_t trained;                /* tokens */
 } model_rope;
 
-enum { MODEL_CLUSTERS = 8 };
+enum { MODEL_CLUSTERS = 8, MODEL_TABLES = 6 };
+
+/* A tensor of every layer's attention that goes to the scheme as it is stored. */
+typedef struct model_table {
+    const char *tensor; /* of locus_tensors: "a" */
+    const char *name;   /* in the checkpoint, # is the layer */
+    const char *shape;  /* letters of slots.inc */
+} model_table;
 
 typedef struct model_description {
     int64_t width, layers, heads, head_dim, feed_forward; /* E, L, H, D, F */
@@ -50,6 +57,7 @@ typedef struct model_description {
     int64_t most_tokens;     /* of one sequence; 0: no limit */
     int shared_words;        /* 1: a decoder reads the word table of its encoder */
     int sinusoidal;          /* 1: the position table is a sinusoid where the checkpoint has none */
+    int sinusoid_paired;     /* 1: whose sines and cosines take turns */
 
     int64_t kv_heads; /* of k and v; 0: `heads` */
     int causal;       /* 1: a token sees itself and what is before it: a decoder */
@@ -103,6 +111,10 @@ typedef struct model_description {
     int to_position, from_position; /* content to position, position to content */
     int bias_each_layer;            /* 1: a table of biases in every layer */
     int64_t bias_rows;              /* T5 buckets; 0: none */
+    int position_pairs; /* TUPE: rows of both projections are positions, dotted with one another; the
+                           projections of the first layer are those of all */
+    model_table tables[MODEL_TABLES];
+    int64_t table_count, table_rows, table_features; /* extents that their shapes may name */
 
     locus_model_head head;            /* of the checkpoint, by `architectures` */
     int64_t labels;                   /* that it tells apart */
@@ -114,6 +126,7 @@ typedef struct model_description {
 
     locus_activation fill_activation; /* behind the first map of LOCUS_MODEL_FILL */
     int fill_plain;                   /* 1: that head is the last map alone */
+    int fill_unbiased;                /* 1: which has no bias */
     int fill_tied;                    /* 1: which is the word table; a family may insist on it */
 
     int64_t features;     /* > 0: rows of that many numbers come in place of ids */

@@ -9,10 +9,22 @@
  * distance first + r, projected by a map of each layer. The sinusoids depend on lengths alone, so a
  * pass has them; the projected rows are made anew in every layer, in one buffer. */
 
+/* Tokens of the longest sequence with those of the cache. */
+static int64_t longest_of(const locus_model_pass *p)
+{
+    int64_t longest = 0;
+    for (int64_t s = 0; s < p->ragged.sequences; s++) {
+        const int64_t past = p->cache != NULL ? p->cache->past[s] : 0;
+        const int64_t all = past + p->offsets[s + 1] - p->offsets[s];
+        if (all > longest) longest = all;
+    }
+    return longest;
+}
+
 static int64_t last_distance(const locus_model_pass *p)
 {
     const model_description *d = &p->model->description;
-    const int64_t most = p->longest > 0 ? p->longest - 1 + d->memory : 0;
+    const int64_t longest = longest_of(p), most = longest > 0 ? longest - 1 + d->memory : 0;
     return d->options.clamp > 0 && d->options.clamp < most ? d->options.clamp : most;
 }
 
@@ -47,6 +59,7 @@ locus_status model_distances_new(locus_model_pass *p, locus_error *error)
     const size_t width = (size_t)m->description.width;
     if (!m->description.distances) return LOCUS_OK;
     p->distance_rows = model_distance_rows(p);
+    locus_release(m->allocator, p->sinusoid); /* of the lengths before */
     job j = {p, locus_allocate(m->allocator, m->workers.threads, width * sizeof(double))};
     p->sinusoid = locus_allocate(m->allocator, (size_t)p->distance_rows, width * sizeof(float));
     const int there = j.rows != NULL && p->sinusoid != NULL;

@@ -238,8 +238,10 @@ locus_status model_pass_set(locus_model_pass *p, const int64_t *offsets, locus_e
     pass_work work;
     LOCUS_TRY(check_lengths(p, offsets, error));
     memcpy(p->offsets, offsets, (count + 1) * sizeof *offsets);
+    const int64_t rows = p->distance_rows;
     LOCUS_TRY(model_distances_new(p, error));
-    if (p->plan_count + 2 * count > p->plan_room) free_plans(p); /* those of lengths gone by */
+    if (p->plan_count + 2 * count > p->plan_room || p->distance_rows != rows)
+        free_plans(p); /* those of lengths gone by */
     p->together = goes_together(p);
     if (p->together)
         LOCUS_TRY(add_plan(p, &(pass_plan){.queries = p->tokens, .keys = p->tokens, .all = 1},

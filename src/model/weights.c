@@ -255,10 +255,42 @@ static locus_status make_window_rows(loader *r)
     return LOCUS_OK;
 }
 
+/* Tensors that the scheme takes as they are. */
+static locus_status read_own_tables(loader *r, int64_t layer, locus_tensors *tables)
+{
+    for (int64_t i = 0; i < r->d->table_count; i++) {
+        const model_slot slot = (model_slot)(SLOT_TABLE_0 + i);
+        uint64_t extents[4];
+        int64_t shape[4];
+        const float *numbers;
+        const size_t rank = model_slot_shape(r->d, slot, extents);
+        for (size_t axis = 0; axis < rank; axis++) shape[axis] = (int64_t)extents[axis];
+        LOCUS_TRY(read_array(r, slot, layer, &numbers));
+        *locus_tensor_named(tables, r->d->tables[i].tensor) =
+            locus_view((float *)(uintptr_t)numbers, LOCUS_F32, (uint32_t)rank, shape);
+    }
+    return LOCUS_OK;
+}
+
+/* Both projections of the positions, made once. */
+static locus_status read_position_pairs(loader *r, int64_t layer, const float *positions,
+                                        locus_tensors *tables)
+{
+    if (layer > 0) {
+        tables->pos_q = r->m->layers[0].tables.pos_q;
+        tables->pos_k = r->m->layers[0].tables.pos_k;
+        return LOCUS_OK;
+    }
+    LOCUS_TRY(project_table(r, SLOT_RELATIVE_Q, SLOT_Q, layer, positions, &tables->pos_q));
+    return project_table(r, SLOT_RELATIVE_K, SLOT_K, layer, positions, &tables->pos_k);
+}
+
 static locus_status read_tables(loader *r, int64_t layer, const float *relative, const float *bias,
                                 locus_tensors *tables)
 {
     const model_description *d = r->d;
+    LOCUS_TRY(read_own_tables(r, layer, tables));
+    if (d->position_pairs) return read_position_pairs(r, layer, relative, tables);
     if (d->bias_each_layer) LOCUS_TRY(read_array(r, SLOT_LAYER_BIAS, layer, &bias));
     if (bias != NULL)
         tables->bias = locus_view((float *)(uintptr_t)bias, LOCUS_F32, 2,
@@ -462,7 +494,8 @@ static locus_status read_fill(loader *r)
     memcpy(r->scratch, m->word, (size_t)model_slot_elements(d, SLOT_WORD) * sizeof(float));
     LOCUS_TRY(pack(r, &m->fill_out, d->vocabulary, d->embedding_width));
     LOCUS_TRY(read_array(r, SLOT_FILL_OUT_BIAS, 0, &bias));
-    m->fill_out.bias = locus_view((float *)(uintptr_t)bias, LOCUS_F32, 1, &d->vocabulary);
+    if (bias != NULL)
+        m->fill_out.bias = locus_view((float *)(uintptr_t)bias, LOCUS_F32, 1, &d->vocabulary);
     return LOCUS_OK;
 }
 
@@ -478,7 +511,7 @@ static locus_status read_positions(loader *r)
         return model_checkpoint_read(r->c, SLOT_POSITION, 0, table, r->error);
     double *row = locus_allocate(r->m->allocator, (size_t)W, sizeof *row);
     for (int64_t p = 0; row != NULL && p < d->positions; p++) {
-        locus_sinusoid(LOCUS_TABLE_HALF, W, p, row);
+        locus_sinusoid(d->sinusoid_paired ? LOCUS_TABLE_PAPER : LOCUS_TABLE_HALF, W, p, row);
         for (int64_t i = 0; i < W; i++) table[p * W + i] = (float)row[i];
     }
     locus_release(r->m->allocator, row);

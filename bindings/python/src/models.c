@@ -332,13 +332,17 @@ PyObject *native_model_attention(PyObject *module, PyObject *const *args, Py_ssi
     locus_config config;
     locus_tensors in;
     locus_error error = {.text = ""};
+    float *room = PyMem_Calloc((size_t)locus_model_attention_room(model, tokens) + 1, sizeof *room);
+    if (room == NULL) return PyErr_NoMemory();
     const locus_status status =
-        locus_model_attention(model, layer, qkv, tokens, &config, &in, &error);
+        locus_model_attention_in(model, layer, qkv, tokens, room, &config, &in, &error);
+    PyObject *tensors = status == LOCUS_OK ? tensors_of(&in) : NULL;
+    PyMem_Free(room);
     if (status != LOCUS_OK) {
         native_raise(status, error.text);
         return NULL;
     }
-    PyObject *options = options_of(&config), *tensors = tensors_of(&in);
+    PyObject *options = options_of(&config);
     PyObject *scale =
         config.scale == LOCUS_UNSET_REAL ? Py_NewRef(Py_None) : PyFloat_FromDouble(config.scale);
     if (options == NULL || tensors == NULL || scale == NULL) {
