@@ -218,7 +218,7 @@ static void check_run(const char *task, const char *scheme)
     snprintf(folder, sizeof folder, "%s-model", run);
     char text[PATH];
     if (lab_task_find(task)->reads_text) s.text = in_scratch(text, "text.txt");
-    locus_status status = lab_train(&s, run, 0, &watch, &outcome, &error);
+    locus_status status = lab_train(&s, run, 0, NULL, &watch, &outcome, &error);
     if (status == LOCUS_OK) status = trained_open(&t, &s, run, &error);
     CHECK(status == LOCUS_OK, "%s", error.text);
     for (int half = 0; status == LOCUS_OK && half < 2; half++) {
@@ -275,7 +275,7 @@ static void check_refusals(void)
     check_line(folder, "run.json");
     s.positions = "subset:64";
     in_scratch(run, "subset");
-    CHECK(lab_train(&s, run, 0, &watch, &outcome, &error) == LOCUS_OK, "%s", error.text);
+    CHECK(lab_train(&s, run, 0, NULL, &watch, &outcome, &error) == LOCUS_OK, "%s", error.text);
     check_line(run, "subset:64");
 }
 
