@@ -24,80 +24,66 @@ char *model_join(locus_arena *arena, const char *folder, const char *name, char 
 
 /* ---- reading ---- */
 
-/* Where the scanner is: the path of every open container, one behind the other in `path`. */
-typedef struct walk {
-    model_settings *settings;
-    char path[MOST_PATH];
-    size_t ends[LOCUS_JSON_MAX_DEPTH + 1]; /* bytes of the path of the container at each depth */
-    uint64_t places[LOCUS_JSON_MAX_DEPTH + 1];
-    int is_array[LOCUS_JSON_MAX_DEPTH + 1];
-    unsigned depth;
-} walk;
-
 static locus_status no_memory(const model_settings *s, locus_error *error)
 {
     return locus_fail(error, LOCUS_ERR_MEMORY, "%s: out of memory", s->file);
 }
 
-/* Put the name of the next member behind the path of its container. */
-static int step_into(walk *w, const char *key)
-{
-    size_t end = w->ends[w->depth];
-    char number[24];
-    if (w->depth == 0) return 1;
-    if (w->is_array[w->depth]) {
-        snprintf(number, sizeof number, "%" PRIu64, w->places[w->depth]++);
-        key = number;
-    } else if (key == NULL) {
-        return 1; /* the key set it */
-    }
-    const size_t bytes = strlen(key);
-    if (end + bytes + 2 > MOST_PATH) return 0;
-    if (end > 0) w->path[end++] = '.';
-    memcpy(w->path + end, key, bytes + 1);
-    return 1;
-}
+/* The settings, and the path of the value at hand. */
+typedef struct walk {
+    model_settings *settings;
+    char path[MOST_PATH];
+    locus_error *error;
+} walk;
 
-static locus_status add_scalar(walk *w, const locus_json_token *t, locus_error *error)
+/* Put the name of a member behind the path of its container, which ends at `end`. */
+static locus_status step_into(walk *w, size_t *end, const json_value *member, uint64_t place)
 {
-    model_settings *s = w->settings;
-    if (s->list.count == MOST_SCALARS)
-        return locus_fail(error, LOCUS_ERR_FORMAT, "%s: more than %d values", s->file,
-                          (int)MOST_SCALARS);
-    model_setting *setting = locus_list_push(&s->list, s->allocator);
-    if (setting == NULL) return no_memory(s, error);
-    setting->kind = t->kind;
-    setting->path = locus_arena_copy(&s->arena, w->path, strlen(w->path));
-    setting->text =
-        locus_arena_copy(&s->arena, t->text != NULL ? t->text : "", t->text != NULL ? t->bytes : 0);
-    if (setting->path == NULL || setting->text == NULL) return no_memory(s, error);
+    char number[24];
+    snprintf(number, sizeof number, "%" PRIu64, place);
+    const char *key = member->key != NULL ? member->key : number;
+    const size_t bytes = member->key != NULL ? member->key_bytes : strlen(number);
+    if (strlen(key) != bytes)
+        return locus_fail(w->error, LOCUS_ERR_FORMAT, "%s: found a key with a NUL",
+                          w->settings->file);
+    if (*end + bytes + 2 > MOST_PATH)
+        return locus_fail(w->error, LOCUS_ERR_FORMAT, "%s: %.80s...: keys of more than %d bytes",
+                          w->settings->file, *end > 0 ? w->path : key, (int)MOST_PATH);
+    if (*end > 0) w->path[(*end)++] = '.';
+    memcpy(w->path + *end, key, bytes + 1);
+    *end += bytes;
     return LOCUS_OK;
 }
 
-static locus_status take_token(walk *w, const locus_json_token *t, locus_error *error)
+static locus_status add_scalar(walk *w, const json_value *value, size_t end)
 {
-    const int opens = t->kind == LOCUS_JSON_OBJECT || t->kind == LOCUS_JSON_ARRAY;
-    if (t->cut || (t->kind == LOCUS_JSON_STRING && strlen(t->text) != t->bytes))
-        return locus_fail(error, LOCUS_ERR_FORMAT, "%s: byte %" PRIu64 ": found %s",
-                          w->settings->file, t->at,
-                          t->cut ? "a string of more than 64 KiB" : "a string with a NUL");
-    if (t->kind == LOCUS_JSON_OBJECT_END || t->kind == LOCUS_JSON_ARRAY_END) {
-        w->depth--;
-        return LOCUS_OK;
+    model_settings *s = w->settings;
+    if (s->list.count == MOST_SCALARS)
+        return locus_fail(w->error, LOCUS_ERR_FORMAT, "%s: more than %d values", s->file,
+                          (int)MOST_SCALARS);
+    if (value->kind == LOCUS_JSON_STRING && strlen(value->text) != value->bytes)
+        return locus_fail(w->error, LOCUS_ERR_FORMAT, "%s: %.80s: found a string with a NUL",
+                          s->file, w->path);
+    model_setting *setting = locus_list_push(&s->list, s->allocator);
+    if (setting == NULL) return no_memory(s, w->error);
+    setting->kind = value->kind;
+    setting->path = locus_arena_copy(&s->arena, w->path, end);
+    setting->text = value->text != NULL ? value->text : "";
+    return setting->path != NULL ? LOCUS_OK : no_memory(s, w->error);
+}
+
+/* All scalars of a container whose path ends at `end`. As deep as the tree, at most 32. */
+static locus_status flatten(walk *w, const json_value *container, size_t end)
+{
+    uint64_t place = 0;
+    for (const json_value *v = container->child; v != NULL; v = v->next) {
+        size_t own = end;
+        w->path[end] = '\0';
+        LOCUS_TRY(step_into(w, &own, v, place++));
+        LOCUS_TRY(v->kind == LOCUS_JSON_OBJECT || v->kind == LOCUS_JSON_ARRAY
+                      ? flatten(w, v, own)
+                      : add_scalar(w, v, own));
     }
-    if (w->depth == 0 && t->kind != LOCUS_JSON_OBJECT && t->kind != LOCUS_JSON_ARRAY)
-        return locus_fail(error, LOCUS_ERR_FORMAT, "%s: expected an object or a list",
-                          w->settings->file);
-    if (!step_into(w, t->kind == LOCUS_JSON_KEY ? t->text : NULL))
-        return locus_fail(error, LOCUS_ERR_FORMAT,
-                          "%s: byte %" PRIu64 ": keys of more than %d bytes", w->settings->file,
-                          t->at, (int)MOST_PATH);
-    if (t->kind == LOCUS_JSON_KEY) return LOCUS_OK;
-    if (!opens) return add_scalar(w, t, error);
-    w->depth++;
-    w->ends[w->depth] = w->depth == 1 ? 0 : strlen(w->path);
-    w->places[w->depth] = 0;
-    w->is_array[w->depth] = t->kind == LOCUS_JSON_ARRAY;
     return LOCUS_OK;
 }
 
@@ -111,24 +97,21 @@ static locus_status read_source(void *context, uint64_t at, void *out, size_t co
     return locus_system_read(((source_file *)context)->descriptor, at, out, count, error);
 }
 
+/* A container beside every scalar is more than any configuration has. */
+static const json_limits limits = {.text = MOST_STRING, .values = 2 * (size_t)MOST_SCALARS};
+
 static locus_status scan(model_settings *s, int descriptor, uint64_t bytes, locus_error *error)
 {
     source_file file = {descriptor};
     const locus_json_source source = {.read = read_source, .context = &file, .end = bytes};
-    locus_json json;
-    locus_json_token token;
-    walk *w = locus_arena_take(&s->arena, sizeof *w, 16);
-    if (w == NULL) return no_memory(s, error);
-    w->settings = s;
-    locus_status status = locus_json_open(&json, &source, s->allocator, error);
-    while (status == LOCUS_OK) {
-        status = locus_json_next(&json, MOST_STRING, &token);
-        if (status != LOCUS_OK) locus_fail_in(error, status, s->file);
-        if (status != LOCUS_OK || token.kind == LOCUS_JSON_END) break;
-        status = take_token(w, &token, error);
-    }
-    locus_json_close(&json);
-    return status;
+    walk w = {.settings = s, .error = error};
+    const locus_status status =
+        locus_json_tree_read(&s->tree, &source, &limits, s->allocator, error);
+    if (status != LOCUS_OK) return locus_fail_in(error, status, s->file);
+    const locus_json_kind kind = s->tree.root->kind;
+    if (kind != LOCUS_JSON_OBJECT && kind != LOCUS_JSON_ARRAY)
+        return locus_fail(error, LOCUS_ERR_FORMAT, "%s: expected an object or a list", s->file);
+    return flatten(&w, s->tree.root, 0);
 }
 
 locus_status model_settings_read(model_settings *s, const char *folder, const char *file,
@@ -155,6 +138,7 @@ locus_status model_settings_read(model_settings *s, const char *folder, const ch
 void model_settings_free(model_settings *s)
 {
     locus_list_clear(&s->list, s->allocator);
+    locus_json_tree_free(&s->tree);
     locus_arena_clear(&s->arena);
 }
 

@@ -9,7 +9,7 @@
 
 #include <locus/status.h>
 
-#include "io/json_scan.h"
+#include "io/json_tree.h"
 #include "io/store.h"
 
 typedef struct model_setting {
@@ -21,6 +21,7 @@ typedef struct model_settings {
     const locus_allocator *allocator;
     const char *file; /* for messages */
     locus_arena arena;
+    json_tree tree;  /* texts of the settings lie in it */
     locus_list list; /* model_setting */
 } model_settings;
 

@@ -4,8 +4,15 @@
 
 /* What the readers share. */
 
-#include "text/json_tree.h"
+#include "io/json_tree.h"
 #include "text/tokenizer.h"
+
+/* Of every JSON file. Objects of more keys are vocabularies, which find duplicates where they are
+ * used. */
+#define JSON_MAX_VALUES ((size_t)4 << 20)
+#define JSON_UNIQUE ((size_t)4096)
+
+static const json_limits read_limits = {LOCUS_TEXT_MAX_FILE, JSON_MAX_VALUES, JSON_UNIQUE};
 
 /* The files of a folder that decide, and where they are. */
 typedef struct read_files {

@@ -75,7 +75,8 @@ locus_status locus_read_json(const read_files *f, const char *name, int required
     *tree = (json_tree){.root = NULL};
     if (!required && !locus_read_exists(f, name)) return LOCUS_OK;
     LOCUS_TRY(locus_read_whole(f, name, &text, &bytes));
-    const locus_status status = locus_json_tree_parse(tree, text, bytes, f->t->allocator, f->error);
+    const locus_status status =
+        locus_json_tree_parse(tree, text, bytes, &read_limits, f->t->allocator, f->error);
     locus_release(f->t->allocator, text);
     return status == LOCUS_OK ? LOCUS_OK : locus_read_fail_in(f, status, name);
 }

@@ -55,7 +55,7 @@ static int string_is_read(size_t bytes)
     add(&t, "{\"a\": \"", 1);
     add(&t, "x", bytes);
     add(&t, "\"}", 1);
-    const int read = is_read(&t, "64 KiB");
+    const int read = is_read(&t, "more than 65536 bytes");
     free(t.data);
     return read;
 }

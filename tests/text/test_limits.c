@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "support/check.h"
-#include "text/json_tree.h"
+#include "text/read.h"
 #include "text/texttest.h"
 #include "text/tokenizer.h"
 

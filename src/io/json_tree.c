@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "text/json_tree.h"
+#include "io/json_tree.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <locus/text.h>
-
 #include "core/error.h"
 #include "core/memory.h"
 
 typedef struct reader {
     json_tree *tree;
+    const json_limits *limits;
+    const locus_allocator *allocator;
     locus_json json;
     locus_error *error;
     const char *key; /* of the value to come */
@@ -59,23 +59,22 @@ static int compare_by_key(const void *a, const void *b)
     return x->key_bytes < y->key_bytes ? -1 : x->key_bytes > y->key_bytes;
 }
 
-static locus_status check_keys(const json_value *object, const locus_allocator *allocator,
-                               locus_error *error)
+static locus_status check_keys(const reader *r, const json_value *object)
 {
     char name[100];
-    if (object->count < 2 || object->count > JSON_UNIQUE) return LOCUS_OK;
-    json_value **list = locus_allocate(allocator, object->count, sizeof *list);
-    if (list == NULL) return no_memory(error);
+    if (object->count < 2 || object->count > r->limits->unique) return LOCUS_OK;
+    json_value **list = locus_allocate(r->allocator, object->count, sizeof *list);
+    if (list == NULL) return no_memory(r->error);
     size_t count = 0;
     for (json_value *v = object->child; v != NULL; v = v->next) list[count++] = v;
     qsort(list, count, sizeof *list, compare_by_key);
     locus_status status = LOCUS_OK;
     for (size_t i = 1; i < count && status == LOCUS_OK; i++)
         if (compare_by_key(&list[i - 1], &list[i]) == 0)
-            status = locus_fail(error, LOCUS_ERR_FORMAT,
+            status = locus_fail(r->error, LOCUS_ERR_FORMAT,
                                 "found the key \"%s\" twice in an object, expected it once",
                                 locus_escape(name, sizeof name, list[i]->key, list[i]->key_bytes));
-    locus_release(allocator, list);
+    locus_release(r->allocator, list);
     return status;
 }
 
@@ -84,8 +83,8 @@ static locus_status take_text(reader *r, const locus_json_token *token, const ch
 {
     if (token->cut)
         return locus_fail(r->error, LOCUS_ERR_FORMAT,
-                          "byte %" PRIu64 ": found a string of more than %u bytes", token->at,
-                          (unsigned)(LOCUS_TEXT_MAX_FILE));
+                          "byte %" PRIu64 ": found a string of more than %zu bytes", token->at,
+                          r->limits->text);
     *text = locus_arena_copy(&r->tree->arena, token->text, token->bytes);
     *bytes = (uint32_t)token->bytes;
     return *text == NULL ? no_memory(r->error) : LOCUS_OK;
@@ -93,10 +92,10 @@ static locus_status take_text(reader *r, const locus_json_token *token, const ch
 
 static locus_status take_value(reader *r, const locus_json_token *token)
 {
-    if (++r->tree->values > JSON_MAX_VALUES)
+    if (++r->tree->values > r->limits->values)
         return locus_fail(r->error, LOCUS_ERR_FORMAT,
                           "byte %" PRIu64 ": found more than %zu values", token->at,
-                          JSON_MAX_VALUES);
+                          r->limits->values);
     json_value *value = add_value(r, token);
     if (value == NULL) return no_memory(r->error);
     switch (token->kind) {
@@ -114,13 +113,12 @@ static locus_status take_value(reader *r, const locus_json_token *token)
     return take_text(r, token, &value->text, &value->bytes);
 }
 
-static locus_status take_token(reader *r, const locus_json_token *token,
-                               const locus_allocator *allocator)
+static locus_status take_token(reader *r, const locus_json_token *token)
 {
     switch (token->kind) {
     case LOCUS_JSON_KEY: return take_text(r, token, &r->key, &r->key_bytes);
     case LOCUS_JSON_OBJECT_END:
-        LOCUS_TRY(check_keys(r->open[r->depth], allocator, r->error));
+        LOCUS_TRY(check_keys(r, r->open[r->depth]));
         r->depth--;
         return LOCUS_OK;
     case LOCUS_JSON_ARRAY_END: r->depth--; return LOCUS_OK;
@@ -149,27 +147,35 @@ static void retell(locus_error *error)
     memmove(word + 4, word + 6, strlen(word + 6) + 1);
 }
 
-locus_status locus_json_tree_parse(json_tree *tree, const char *text, size_t bytes,
-                                   const locus_allocator *allocator, locus_error *error)
+locus_status locus_json_tree_read(json_tree *tree, const locus_json_source *source,
+                                  const json_limits *limits, const locus_allocator *allocator,
+                                  locus_error *error)
 {
-    reader r = {.tree = tree, .error = error};
+    reader r = {.tree = tree, .limits = limits, .allocator = allocator, .error = error};
+    locus_json_token token;
+    *tree = (json_tree){.arena = {.allocator = allocator}};
+    locus_status status = locus_json_open(&r.json, source, allocator, error);
+    while (status == LOCUS_OK) {
+        status = locus_json_next(&r.json, limits->text, &token);
+        if (status == LOCUS_ERR_FORMAT) retell(error);
+        if (status != LOCUS_OK || token.kind == LOCUS_JSON_END) break;
+        status = take_token(&r, &token);
+    }
+    locus_json_close(&r.json);
+    if (status != LOCUS_OK) locus_json_tree_free(tree);
+    return status;
+}
+
+locus_status locus_json_tree_parse(json_tree *tree, const char *text, size_t bytes,
+                                   const json_limits *limits, const locus_allocator *allocator,
+                                   locus_error *error)
+{
     union {
         const char *text;
         void *context;
     } memory = {.text = text};
     const locus_json_source source = {.read = read_memory, .context = memory.context, .end = bytes};
-    locus_json_token token;
-    *tree = (json_tree){.arena = {.allocator = allocator}};
-    locus_status status = locus_json_open(&r.json, &source, allocator, error);
-    while (status == LOCUS_OK) {
-        status = locus_json_next(&r.json, (size_t)LOCUS_TEXT_MAX_FILE, &token);
-        if (status == LOCUS_ERR_FORMAT) retell(error);
-        if (status != LOCUS_OK || token.kind == LOCUS_JSON_END) break;
-        status = take_token(&r, &token, allocator);
-    }
-    locus_json_close(&r.json);
-    if (status != LOCUS_OK) locus_json_tree_free(tree);
-    return status;
+    return locus_json_tree_read(tree, &source, limits, allocator, error);
 }
 
 void locus_json_tree_free(json_tree *tree)

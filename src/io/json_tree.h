@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef LOCUS_TEXT_JSON_TREE_H
-#define LOCUS_TEXT_JSON_TREE_H
+#ifndef LOCUS_IO_JSON_TREE_H
+#define LOCUS_IO_JSON_TREE_H
 
-/* A JSON file as a tree, for tokenizer and configuration files: strict, within limits (size of
- * the file, depth 32, bytes of a string, number of values), all memory from the caller's
- * allocator. Objects of up to JSON_UNIQUE keys are checked for duplicates; larger ones are
- * vocabularies, which are checked where they are used. */
+/* A JSON file as a tree, for tokenizer and configuration files: strict, within limits (depth 32 and
+ * what the caller says), all memory from the caller's allocator. */
 
 #include <locus/status.h>
 
 #include "io/json_scan.h"
 #include "io/store.h"
 
-#define JSON_MAX_VALUES ((size_t)4 << 20)
-#define JSON_UNIQUE ((size_t)4096)
+typedef struct json_limits {
+    size_t text;   /* bytes of a string or a key */
+    size_t values; /* of all containers together, and they themselves */
+    size_t unique; /* a key that occurs twice in an object of at most so many is refused; in larger
+                      ones, and with 0, both are there */
+} json_limits;
 
 typedef struct json_value {
     locus_json_kind kind; /* OBJECT, ARRAY, STRING, INTEGER, NUMBER, TRUE, FALSE, NULL         */
@@ -34,9 +36,13 @@ typedef struct json_tree {
     size_t values;
 } json_tree;
 
-/* Parse `bytes` of text. Messages carry no path. */
+/* Parse a source, or `bytes` of text. Messages carry no path. On failure nothing is left to free. */
+locus_status locus_json_tree_read(json_tree *tree, const locus_json_source *source,
+                                  const json_limits *limits, const locus_allocator *allocator,
+                                  locus_error *error);
 locus_status locus_json_tree_parse(json_tree *tree, const char *text, size_t bytes,
-                                   const locus_allocator *allocator, locus_error *error);
+                                   const json_limits *limits, const locus_allocator *allocator,
+                                   locus_error *error);
 void locus_json_tree_free(json_tree *tree);
 
 /* A member of an object, or NULL; also for a value that is no object. */
