@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* locus bench: every scheme against the limits of this machine. */
-#define _POSIX_C_SOURCE 200809L
 #include <stddef.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "bench.h"
 #include "commands.h"
+#include "ranks.h"
 
 static int verdict(const bench *b)
 {
@@ -33,26 +32,10 @@ static int print(const bench *b, const bench_values *values)
     return code == CLI_DONE ? verdict(b) : code;
 }
 
-/* Attention over ranks is measured by locus-mpi beside this program, where there is MPI. */
-static int start_mpi(char **argv, int at)
-{
-    char path[4096];
-    static char name[] = "locus-mpi";
-    const ssize_t length = readlink("/proc/self/exe", path, sizeof path - sizeof name - 1);
-    path[length > 0 ? length : 0] = '\0';
-    char *folder = strrchr(path, '/');
-    memcpy(folder != NULL ? folder + 1 : path, name, sizeof name);
-    for (int i = at; i > 0; i--) argv[i] = argv[i - 1]; /* all but --mpi, in their order */
-    argv[0] = name;
-    execvp(path, argv);
-    return cli_complain("bench", CLI_RESOURCES,
-                        "--mpi: no program %s (built where MPI is installed)", path);
-}
-
 static int bench_command(int argc, char **argv)
 {
     for (int i = 0; i < argc; i++)
-        if (strcmp(argv[i], "--mpi") == 0) return start_mpi(argv, i);
+        if (strcmp(argv[i], "--mpi") == 0) return cli_start_mpi("bench", argc, argv, i);
     bench_values values = {.schemes = NULL};
     bench b;
     locus_error error = {""};

@@ -7,17 +7,25 @@
 #include "cli.h"
 #include "commands.h"
 #include "lab.h"
+#include "ranks.h"
 
 static const char *const actions[] = {"run", "train", "show", "report", "batches", "export"};
 enum { ACTIONS = sizeof actions / sizeof *actions };
+
+const lab_crew *lab_ranks;
+
+void lab_work_with(const lab_crew *crew) { lab_ranks = crew; }
 
 static int run_action(const lab_values *values)
 {
     int (*const run[ACTIONS])(const lab_values *) = {lab_run_action,     lab_train_action,
                                                      lab_show_action,    lab_report_action,
                                                      lab_batches_action, lab_export_action};
-    for (size_t i = 0; i < ACTIONS; i++)
-        if (strcmp(values->action, actions[i]) == 0) return run[i](values);
+    for (size_t i = 0; i < ACTIONS; i++) {
+        if (strcmp(values->action, actions[i]) != 0) continue;
+        const int is_shared = run[i] == lab_run_action || run[i] == lab_train_action;
+        return is_shared || lab_crew_leads(lab_ranks) ? run[i](values) : CLI_DONE;
+    }
     const char *near = locus_nearest(values->action, actions, ACTIONS);
     return cli_complain("lab", CLI_USAGE, "unknown action \"%s\"%s%s%s", values->action,
                         near != NULL ? "; did you mean \"" : "", near != NULL ? near : "",
@@ -28,7 +36,8 @@ static int lab_run(int argc, char **argv)
 {
     lab_values values = {
         .steps = LAB_NOT_GIVEN, .clip = LAB_NOT_GIVEN, .seed = 1, .from = 1, .count = 1};
-    int exit_code = CLI_DONE;
+    int exit_code = CLI_DONE, rank = 0;
+    if (lab_ranks == NULL && cli_ranks(&rank) > 1) return cli_start_mpi("lab", argc, argv, -1);
     if (!cli_parse(&cmd_lab, argc, argv, &values, &exit_code)) return exit_code;
     return run_action(&values);
 }
@@ -41,6 +50,9 @@ static const cli_example lab_examples[] = {
      "two schemes, two tasks"},
     {"locus lab train --task copy --scheme alibi -o runs/alibi", "one run, about half a minute"},
     {"locus lab train --task copy --scheme alibi -o runs/alibi --resume", "go on after a stop"},
+    {"mpirun -n 4 locus lab run --profile standard -o comparison", "a run at a time on each rank"},
+    {"mpirun -n 2 locus lab train --task text --scheme t5 -o runs/t5",
+     "one run, its batches spread over two ranks"},
     {"locus lab batches --task copy --from 1 --count 50 -o batches.safetensors",
      "what the steps 1 to 50 read"},
     {"locus lab export runs/alibi -o alibi", "a model for locus run, explain, plot and inspect"},
@@ -225,8 +237,10 @@ const cli_command cmd_lab = {
         "on the seed alone, so schemes start from the same weights and read the same rows; a run "
         "that was stopped, killed or moved to more threads ends in the same bits. \"show\" prints "
         "one screen about a comparison, \"report\" writes report.html, results.csv, scoreboard.json "
-        "and figures into it again, \"batches\" writes the batches of training. \"export\" makes of a run the folder of a "
-        "model, of a comparison one per scheme (of --task, else of text).",
+        "and figures into it again, \"batches\" writes the batches of training. \"export\" makes of "
+        "a run the folder of a model, of a comparison one per scheme (of --task, else of text). "
+        "Under mpirun every rank makes one run at a time (\"run\") or its part of each batch "
+        "(\"train\"), with the same bits for any number of ranks.",
     .usage = "run|train|show|report|batches|export [options] [-o DIR] [DIR]",
     .examples = lab_examples,
     .options = lab_options,

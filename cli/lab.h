@@ -19,6 +19,10 @@ typedef struct lab_values {
     int resume, sweep_rate;
 } lab_values;
 
+/* The ranks that all actions work with from now on. */
+void lab_work_with(const lab_crew *crew);
+extern const lab_crew *lab_ranks; /* NULL: this process alone */
+
 /* Values of options that were not given. */
 #define LAB_NOT_GIVEN UINT32_MAX
 

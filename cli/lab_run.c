@@ -63,9 +63,10 @@ int lab_run_action(const lab_values *values)
     if (values->output == NULL) return lab_missing("-o DIR");
     lab_watch_signals();
     const locus_status status =
-        lab_compare(&comparison, values->output, &onlooker, &outcome, &error);
+        lab_compare(&comparison, values->output, lab_ranks, &onlooker, &outcome, &error);
     if (v.terminal) fprintf(stderr, "\n");
     if (status != LOCUS_OK) return lab_failed(status, &error);
+    if (!lab_crew_leads(lab_ranks)) return CLI_DONE;
     if (outcome == LAB_FINISHED) return lab_write_report(values->output);
     if (outcome == LAB_STOPPED) return CLI_DONE;
     fprintf(stderr, "locus lab: saved; the same command goes on\n");

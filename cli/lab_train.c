@@ -114,7 +114,7 @@ int lab_train_action(const lab_values *values)
     const lab_settings settings = lab_settings_of(values);
     lab_watch_signals();
     const locus_status status =
-        lab_train(&settings, values->output, values->resume, NULL, &watch, &outcome, &error);
+        lab_train(&settings, values->output, values->resume, lab_ranks, &watch, &outcome, &error);
     if (status != LOCUS_OK) return lab_failed(status, &error);
     if (outcome != LAB_INTERRUPTED) return CLI_DONE;
     fprintf(stderr, "%slocus lab: saved; the same command with --resume goes on\n",

@@ -366,10 +366,6 @@ static int bench_command(int argc, char **argv)
     int exit_code = CLI_DONE;
     MPI_Comm_rank(MPI_COMM_WORLD, &b.rank);
     MPI_Comm_size(MPI_COMM_WORLD, &b.ranks);
-    if (b.rank != 0) { /* one rank speaks */
-        if (freopen("/dev/null", "w", stdout) == NULL || freopen("/dev/null", "w", stderr) == NULL)
-            return CLI_RESOURCES;
-    }
     if (!cli_parse(&cmd_mpi_bench, argc, argv, &values, &exit_code)) return exit_code;
     b.all = calloc((size_t)b.ranks, sizeof *b.all);
     if (b.all == NULL) return cli_complain("bench", CLI_RESOURCES, "out of memory");

@@ -7,7 +7,9 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "io/system.h"
 #include "lab/files.h"
+#include "lab/lock.h"
 #include "lab/pool.h"
 #include "lab/print.h"
 #include "lab/settings.h"
@@ -144,18 +146,67 @@ static locus_status check_jobs(const lab_job *jobs, size_t count, locus_error *e
     return LOCUS_OK;
 }
 
-locus_status lab_compare(const lab_comparison *comparison, const char *folder,
+/* The folder, made, locked and claimed by rank 0. */
+static locus_status open_folder(const lab_comparison *c, lab_pool *pool, locus_error *error)
+{
+    LOCUS_TRY(lab_folders_make(pool->folder, error));
+    LOCUS_TRY(lab_lock_folder(&pool->lock, pool->folder, error));
+    return claim_folder(c, pool->jobs, pool->count, pool->folder, error);
+}
+
+/* Other ranks write their runs into it: they have to see what rank 0 has made. */
+static locus_status check_shared(const char *folder, locus_error *error)
+{
+    char path[LAB_PATH];
+    if (lab_path(path, folder, "lab.json") && locus_system_exists(path)) return LOCUS_OK;
+    return locus_fail(error, LOCUS_ERR_IO,
+                      "%s: found no lab.json of rank 0, expected a folder that all ranks share",
+                      folder);
+}
+
+/* Rank 0 hands out, the others take. */
+static locus_status share_runs(const lab_comparison *c, lab_pool *pool,
+                               const lab_onlooker *onlooker, lab_outcome *outcome,
+                               locus_error *error)
+{
+    const int leads = lab_crew_leads(pool->crew);
+    locus_status status = leads ? open_folder(c, pool, error) : LOCUS_OK;
+    status = lab_crew_follow(pool->crew, status, error);
+    if (status == LOCUS_OK)
+        status =
+            lab_crew_agree(pool->crew, leads ? LOCUS_OK : check_shared(pool->folder, error), error);
+    if (status == LOCUS_OK && leads) status = lab_pool_run(pool, onlooker, outcome, error);
+    if (status == LOCUS_OK && !leads) lab_pool_serve(pool, onlooker->interrupted);
+    if (pool->lock >= 0) close(pool->lock);
+    return status;
+}
+
+static locus_status check_ranks(const lab_comparison *c, const lab_crew *crew, locus_error *error)
+{
+    if (crew == NULL || c->jobs == 0) return LOCUS_OK;
+    return locus_fail(
+        error, LOCUS_ERR_OPTION,
+        "jobs: found %u with %d ranks, expected none: every rank makes one run at a time",
+        (unsigned)c->jobs, crew->ranks);
+}
+
+locus_status lab_compare(const lab_comparison *comparison, const char *folder, const lab_crew *crew,
                          const lab_onlooker *onlooker, lab_outcome *outcome, locus_error *error)
 {
     lab_job *jobs = NULL;
     size_t count = 0;
-    LOCUS_TRY(lab_jobs_new(&jobs, &count, comparison, error));
-    locus_status status = check_jobs(jobs, count, error);
-    if (status == LOCUS_OK) status = lab_folders_make(folder, error);
-    if (status == LOCUS_OK) status = claim_folder(comparison, jobs, count, folder, error);
-    if (status == LOCUS_OK)
-        status = lab_pool_run(jobs, count, comparison->jobs > 0 ? comparison->jobs : cores(),
-                              folder, onlooker, outcome, error);
+    locus_status status = check_ranks(comparison, crew, error);
+    if (status == LOCUS_OK) status = lab_jobs_new(&jobs, &count, comparison, error);
+    if (status == LOCUS_OK) status = check_jobs(jobs, count, error);
+    status = lab_crew_agree(crew, status, error);
+    const uint32_t alone = comparison->jobs > 0 ? comparison->jobs : cores();
+    lab_pool pool = {.jobs = jobs,
+                     .count = count,
+                     .side_by_side = crew != NULL ? 1 : alone,
+                     .folder = folder,
+                     .lock = -1,
+                     .crew = crew};
+    if (status == LOCUS_OK) status = share_runs(comparison, &pool, onlooker, outcome, error);
     locus_release(NULL, jobs);
     return status;
 }

@@ -96,8 +96,9 @@ typedef struct lab_onlooker {
     void *context;
 } lab_onlooker;
 
-/* Train everything that is not finished in `folder`, in processes side by side. */
-locus_status lab_compare(const lab_comparison *comparison, const char *folder,
+/* Train everything that is not finished in `folder`, in processes side by side: those that this
+ * one starts, or the ranks of `crew`, which all have to see the folder. Collective. */
+locus_status lab_compare(const lab_comparison *comparison, const char *folder, const lab_crew *crew,
                          const lab_onlooker *onlooker, lab_outcome *outcome, locus_error *error);
 
 /* What is in `folder`, how far it is, what it said: one screen of text, freed by the caller. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _DEFAULT_SOURCE /* flock */
+#define _POSIX_C_SOURCE 200809L
 #include "lab/log.h"
 
 #include <errno.h>
@@ -9,8 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "core/error.h"
@@ -18,8 +16,9 @@
 #include "io/system.h"
 #include "io/tensorfile.h"
 #include "lab/files.h"
+#include "lab/lock.h"
 
-enum { NUMBER_TEXT = 32, MOST_BYTES = 1 << 30, CLAIM_TRIES = 100, CLAIM_NANOSECONDS = 100000000 };
+enum { NUMBER_TEXT = 32, MOST_BYTES = 1 << 30 };
 
 static locus_status fail(const lab_log *log, const char *what, int code, locus_error *error)
 {
@@ -77,19 +76,6 @@ static locus_status read_up_to(lab_log *log, int64_t last, size_t *bytes, locus_
     return LOCUS_OK;
 }
 
-/* One process per run. One that was told to end may still be at its last step: wait a little. */
-static locus_status claim(const lab_log *log, locus_error *error)
-{
-    for (int tries = 0; flock(log->file, LOCK_EX | LOCK_NB) != 0; tries++) {
-        if (errno != EWOULDBLOCK) return LOCUS_OK; /* a file system without locks */
-        if (tries == CLAIM_TRIES)
-            return locus_fail(error, LOCUS_ERR_IO, "%s: another process is at work here",
-                              log->path);
-        nanosleep(&(const struct timespec){.tv_nsec = CLAIM_NANOSECONDS}, NULL);
-    }
-    return LOCUS_OK;
-}
-
 locus_status lab_log_open(lab_log *log, const char *folder, locus_error *error)
 {
     size_t bytes = 0;
@@ -98,7 +84,7 @@ locus_status lab_log_open(lab_log *log, const char *folder, locus_error *error)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "the name of the folder is too long");
     log->file = open(log->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (log->file < 0) return fail(log, "cannot open", errno, error);
-    LOCUS_TRY(claim(log, error));
+    LOCUS_TRY(lab_lock(log->file, log->path, error)); /* one process per run */
     return read_up_to(log, INT64_MAX, &bytes, error);
 }
 

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Attention over 1 to 4 ranks against one process; what ranks say when one of them is wrong or
-# gone.
+# gone; the lab over ranks (lab.py).
 . "$(dirname "$0")/../support/check.sh"
 
 ring=$BUILD/tests/mpi/ring
@@ -70,6 +70,18 @@ check "helps" sh -c "'$LOCUS' bench --mpi --help | grep -q 'mpirun -n 2 locus be
 cp "$LOCUS" "$SCRATCH/locus"
 refuse "says that there is no program" "$SCRATCH/locus" bench --mpi
 cp "$SCRATCH/.output" "$SCRATCH/none"
-check "in one line" grep -q '^locus bench: --mpi: no program .*/locus-mpi' "$SCRATCH/none"
+check "in one line" grep -q '^locus bench: ranks of MPI: no program .*/locus-mpi' "$SCRATCH/none"
+
+mkdir "$SCRATCH/lab"
+# shellcheck disable=SC2086
+[ "${LOCUS_TEST_SAMPLE:-0}" != 0 ] ||
+    PYTHONDONTWRITEBYTECODE=1 python3 tests/mpi/lab.py "$LOCUS" "$SCRATCH/lab" mpirun $as_root --oversubscribe \
+        --mca btl self,vader >"$SCRATCH/lab.txt" 2>&1 || echo "FAILED lab.py" >>"$SCRATCH/lab.txt"
+if [ -e "$SCRATCH/lab.txt" ]; then
+    while read -r result name detail; do
+        begin "mpi/lab/$name"
+        check "$detail" test "$result" = PASSED
+    done <"$SCRATCH/lab.txt"
+fi
 
 finish mpi
