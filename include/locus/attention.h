@@ -34,6 +34,10 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_plan_new(locus_plan **plan,
                                                        locus_error *error);
 LOCUS_API void locus_plan_free(locus_plan *plan); /* NULL is allowed */
 
+/* Another seed for the dropout of the calls to come, as if the plan had been made with it. Not
+ * while a call runs on the plan. */
+LOCUS_API void locus_plan_reseed(locus_plan *plan, uint64_t dropout_seed);
+
 /* What a plan decided, for curious callers. Texts live as long as the plan. */
 typedef struct locus_plan_info {
     uint32_t size;    /* sizeof(locus_plan_info) as the caller compiled it   */

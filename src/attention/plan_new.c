@@ -63,6 +63,14 @@ void locus_plan_free(locus_plan *plan)
     locus_release(plan->allocator, plan);
 }
 
+void locus_plan_reseed(locus_plan *plan, uint64_t dropout_seed)
+{
+    plan->call.dropout_seed = dropout_seed;
+    const locus_ragged *ragged = plan->ragged;
+    for (int64_t i = 0; ragged != NULL && i < ragged->shape_count; i++)
+        ragged->shapes[i]->call.dropout_seed = dropout_seed;
+}
+
 void locus_plan_describe(const locus_plan *plan, locus_plan_info *info)
 {
     const locus_call *call = &plan->call;

@@ -226,9 +226,54 @@ static void test_not_finite(const test_variant *v)
     test_problem_free(b.problem);
 }
 
+/* ---- another seed ---- */
+
+/* out of a plan made with `made`, reseeded to `seed` where the two differ. */
+static locus_tensor dropped(const test_problem *p, const locus_tensors *in, uint64_t made,
+                            uint64_t seed)
+{
+    locus_config config = p->config;
+    locus_error error = {{0}};
+    locus_plan *plan = NULL;
+    locus_results results = p->results[1];
+    results.out = new_like(&p->results[1].out);
+    config.dropout_seed = made;
+    CHECK(locus_plan_new(&plan, &config, in, &error) == LOCUS_OK, "%s", error.text);
+    if (made != seed) locus_plan_reseed(plan, seed);
+    const size_t bytes = locus_forward_workspace(plan);
+    void *workspace = malloc(bytes);
+    CHECK(locus_forward(plan, in, &results, workspace, bytes, &error) == LOCUS_OK, "%s",
+          error.text);
+    free(workspace);
+    locus_plan_free(plan);
+    return results.out;
+}
+
+static void test_reseed(int is_ragged)
+{
+    static const lengths mix = {"reseed", 3, {30, 7, 30}, {30, 7, 30}};
+    static const test_variant variant = {"drops", "none", "dropout=0.5 dropout_seed=5", NULL, NULL};
+    if (!check_begin("ragged/reseed/%s", is_ragged ? "sequences" : "whole")) return;
+    batch b;
+    begin_batch(&variant, &mix, (test_spec){.H = 2, .D = 8}, &b);
+    locus_tensors in = b.problem->in[1];
+    if (!is_ragged) in.q_offsets.rank = in.k_offsets.rank = 0;
+    const locus_tensor want = dropped(b.problem, &in, 5, 5), other = dropped(b.problem, &in, 9, 9),
+                       found = dropped(b.problem, &in, 9, 5);
+    const size_t bytes = (size_t)locus_tensor_elements(&want) * sizeof(float);
+    CHECK(memcmp(want.data, other.data, bytes) != 0, "two seeds drop the same");
+    CHECK(memcmp(want.data, found.data, bytes) == 0, "another seed than the plan was given");
+    free(want.data);
+    free(other.data);
+    free(found.data);
+    test_problem_free(b.problem);
+}
+
 int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
+    test_reseed(0);
+    test_reseed(1);
     for (size_t v = 0; v < TEST_VARIANTS; v += (check_sample() ? 3 : 1)) {
         const test_variant *variant = &test_variants[v];
         for (size_t m = 0; m < 4; m++)

@@ -19,6 +19,8 @@ static void release_versioned(native_hold *hold)
     if (managed->deleter != NULL) managed->deleter(managed);
 }
 
+static void release_object(native_hold *hold) { Py_DECREF((PyObject *)hold->managed); }
+
 /* ---- one tensor ---- */
 
 static int read_dtype(const dlpack_tensor *t, locus_dtype *dtype, const native_role *role)
@@ -95,7 +97,20 @@ static int read_legacy(locus_tensor *view, native_hold *hold, dlpack_legacy *man
     return -1;
 }
 
-/* ---- the three ways in ---- */
+/* ---- the ways in ---- */
+
+/* The object itself is kept, so nothing is allocated: what a small call would notice. */
+static int read_borrowed(locus_tensor *view, native_hold *hold, PyObject *object,
+                         const dlpack_exchange *exchange, const native_role *role)
+{
+    dlpack_tensor tensor;
+    if (exchange->borrow(object, &tensor) != 0) return -1;
+    if (read_tensor(view, &tensor, role) != 0) return -1;
+    Py_INCREF(object);
+    hold->managed = object;
+    hold->release = release_object;
+    return 1;
+}
 
 /* 1: *out is the type's table; 0: it has none that we know. */
 static int ask_exchange(PyTypeObject *type, const dlpack_exchange **out)
@@ -112,21 +127,27 @@ static int ask_exchange(PyTypeObject *type, const dlpack_exchange **out)
     return *out != NULL && (*out)->version.major == DLPACK_MAJOR && (*out)->from_object != NULL;
 }
 
-/* The same, remembered for the type that had a table last: a call brings five arrays of one
- * type. A table is static by DLPack's rules, and the type is kept so that its address is its. */
+/* The same, remembered for the types that had a table last: a call brings tensors, and
+ * parameters between them. A table is static by DLPack's rules, and the type is kept so that its
+ * address is its. */
 static int find_exchange(PyObject *object, const dlpack_exchange **out)
 {
-    static PyTypeObject *known;
-    static const dlpack_exchange *table;
+    enum { KNOWN_TYPES = 2 };
+    static PyTypeObject *known[KNOWN_TYPES];
+    static const dlpack_exchange *table[KNOWN_TYPES];
+    static unsigned next;
     PyTypeObject *type = Py_TYPE(object);
-    if (type != known) {
-        if (!ask_exchange(type, out)) return 0;
-        Py_INCREF((PyObject *)type);
-        Py_XDECREF((PyObject *)known);
-        known = type;
-        table = *out;
+    for (int i = 0; i < KNOWN_TYPES; i++) {
+        if (type != known[i]) continue;
+        *out = table[i];
+        return 1;
     }
-    *out = table;
+    if (!ask_exchange(type, out)) return 0;
+    const unsigned slot = next++ % KNOWN_TYPES;
+    Py_INCREF((PyObject *)type);
+    Py_XDECREF((PyObject *)known[slot]);
+    known[slot] = type;
+    table[slot] = *out;
     return 1;
 }
 
@@ -169,6 +190,9 @@ int native_view_dlpack(locus_tensor *view, native_hold *hold, PyObject *object,
 {
     const dlpack_exchange *exchange = NULL;
     if (find_exchange(object, &exchange)) {
+        /* A borrowed tensor does not say whether it may be written to. */
+        if (exchange->borrow != NULL && !role->writable)
+            return read_borrowed(view, hold, object, exchange, role);
         dlpack_versioned *managed = NULL;
         if (exchange->from_object(object, &managed) != 0 || managed == NULL) {
             if (!PyErr_Occurred())

@@ -60,6 +60,8 @@ typedef struct dlpack_exchange {
     void *older;
     void *allocate;
     int (*from_object)(void *object, dlpack_versioned **out);
+    void *to_object;
+    int (*borrow)(void *object, dlpack_tensor *out); /* valid while the object is; may be NULL */
 } dlpack_exchange;
 
 #endif

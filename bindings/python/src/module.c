@@ -189,9 +189,13 @@ static PyMethodDef methods[] = {
     {"tensor_index", native_tensor_index, METH_O, "the number of a tensor; -1: no such tensor"},
     {"run", FAST(native_run), METH_FASTCALL,
      "run(prepared, threads, seed, out, lse or None, index, tensor, ...)"},
-    {"run_backward", FAST(native_run_backward), METH_FASTCALL,
-     "run_backward(prepared, threads, seed, out, lse, dout, inputs, index, tensor, ..., index, "
-     "gradient, ...)"},
+    {"torch", native_torch, METH_O, "torch(types and functions): before attend"},
+    {"attend", FAST(native_attend), METH_FASTCALL,
+     "attend(prepared, seed, 1: out by token + 2: lse, index, tensor, ...) -> out, (out, lse) or "
+     "None"},
+    {"attend_backward", FAST(native_attend_backward), METH_FASTCALL,
+     "attend_backward(prepared, seed, 1: out by token, out, lse, dout, needs, index, tensor, ...) "
+     "-> gradients, None where none is needed"},
     {"layer_forward", FAST(native_layer_forward), METH_FASTCALL,
      "layer_forward(config, tensors, out, lse) -> saved"},
     {"layer_backward", FAST(native_layer_backward), METH_FASTCALL,

@@ -136,11 +136,26 @@ PyObject *native_layer_backward(PyObject *module, PyObject *const *args, Py_ssiz
 PyObject *native_prepare(PyObject *module, PyObject *config);
 PyObject *native_tensor_index(PyObject *module, PyObject *name);
 PyObject *native_run(PyObject *module, PyObject *const *args, Py_ssize_t count);
-PyObject *native_run_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_rules(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_sinusoids(PyObject *module, PyObject *arguments);
 PyObject *native_schemes(PyObject *module, PyObject *unused);
 PyObject *native_common_tensors(PyObject *module, PyObject *unused);
+
+PyObject *native_attend(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_attend_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+/* ---- torch.c: what a call on torch's tensors asks of torch ---- */
+
+PyObject *native_torch(PyObject *module, PyObject *given);
+
+/* 1: the tensors of (index, tensor, ...) are torch's own, need no gradient, and nobody watches
+ * the dispatcher; 0: something else; -1: an exception is set. Before the others are called. */
+int native_torch_plain(PyObject *const *pair, Py_ssize_t count);
+PyObject *native_torch_threads(void);
+
+/* New tensors: as `tensor` lies, or dense. */
+PyObject *native_torch_like(PyObject *tensor);
+PyObject *native_torch_new(locus_dtype dtype, int axes, const int64_t *shape);
 
 /* ---- files.c, cases.c ---- */
 

@@ -12,6 +12,7 @@ static const size_t most_plan_bytes = (size_t)64 << 20;      /* of all plans tog
 static const size_t most_workspace_bytes = (size_t)64 << 20; /* of one that is kept    */
 
 static struct {
+    uint64_t hash[MOST_PLANS]; /* beside each other, so that a search does not touch the plans */
     native_plan *plan[MOST_PLANS];
     size_t bytes;
     uint64_t clock, hits, misses;
@@ -91,6 +92,12 @@ static int is_dense(const locus_tensor *t)
     return 1;
 }
 
+/* Every call of a training step has a seed of its own; its plan takes one after the other. */
+static int is_reseeded(const native_config *config)
+{
+    return config->level == LOCUS_ATTEND && config->c.dropout > 0.0;
+}
+
 static void make_key(plan_key *key, const native_config *config, const locus_tensors *shapes)
 {
     const locus_config *c = &config->c;
@@ -107,7 +114,7 @@ static void make_key(plan_key *key, const native_config *config, const locus_ten
     head->scale = c->scale;
     head->softcap = c->softcap;
     head->dropout = c->dropout;
-    head->dropout_seed = c->dropout_seed;
+    head->dropout_seed = is_reseeded(config) ? 0 : c->dropout_seed;
     head->level = config->level;
     head->heads = c->heads;
     head->causal = c->causal;
@@ -241,8 +248,13 @@ native_plan *native_plan_for(const native_config *config, const locus_tensors *s
     make_key(&key, config, shapes);
     const uint64_t hash = hash_key(&key);
     for (size_t i = 0; i < MOST_PLANS; i++) {
+        if (cache.hash[i] != hash) continue;
         native_plan *plan = cache.plan[i];
         if (plan == NULL || !same_key(plan, &key, hash)) continue;
+        if (is_reseeded(config)) {
+            if (plan->references > 1) continue; /* another thread computes with its seed */
+            locus_plan_reseed(plan->attention, config->c.dropout_seed);
+        }
         plan->last_use = ++cache.clock;
         plan->references++;
         cache.hits++;
@@ -255,6 +267,7 @@ native_plan *native_plan_for(const native_config *config, const locus_tensors *s
     /* Another thread may have kept its equal meanwhile; the older of the two goes first. */
     const size_t slot = make_room(plan->bytes);
     cache.plan[slot] = plan;
+    cache.hash[slot] = hash;
     cache.bytes += plan->bytes;
     plan->last_use = ++cache.clock;
     plan->references++;

@@ -121,12 +121,27 @@ static int check_pairs(const char *function, Py_ssize_t count, Py_ssize_t before
     return -1;
 }
 
+static int take_forward(prepared_call *c)
+{
+    c->plan = native_plan_for(&c->config, &c->in);
+    if (c->plan == NULL) return -1;
+    return native_take_workspace(&c->workspace, locus_forward_workspace(c->plan->attention));
+}
+
+static PyObject *run_forward(prepared_call *c)
+{
+    locus_error error = {.text = ""};
+    locus_status status = LOCUS_OK;
+    Py_BEGIN_ALLOW_THREADS status = locus_forward(c->plan->attention, &c->in, &c->results,
+                                                  c->workspace.memory, c->workspace.bytes, &error);
+    Py_END_ALLOW_THREADS return finish(c, 1, status, &error);
+}
+
 PyObject *native_run(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
     enum { BEFORE = 5 };
     prepared_call c;
-    locus_error error = {.text = ""};
     if (check_pairs("run", count, BEFORE) != 0) return NULL;
     int good = read_settings(&c, args[0], args[1], args[2]) == 0 &&
                read_pairs(&c, &c.in, args + BEFORE, count - BEFORE, "", 0) == 0 &&
@@ -135,50 +150,170 @@ PyObject *native_run(PyObject *module, PyObject *const *args, Py_ssize_t count)
         good = make_lse(&c) == 0;
     else if (good)
         good = read_view(&c, &c.results.lse, args[4], "lse", 1) == 0;
-    if (good) good = (c.plan = native_plan_for(&c.config, &c.in)) != NULL;
-    if (good) {
-        const size_t bytes = locus_forward_workspace(c.plan->attention);
-        good = native_take_workspace(&c.workspace, bytes) == 0;
-    }
-    if (!good) return finish(&c, 0, LOCUS_OK, &error);
-    locus_status status = LOCUS_OK;
-    Py_BEGIN_ALLOW_THREADS status = locus_forward(c.plan->attention, &c.in, &c.results,
-                                                  c.workspace.memory, c.workspace.bytes, &error);
-    Py_END_ALLOW_THREADS return finish(&c, 1, status, &error);
+    if (!good || take_forward(&c) != 0) return finish(&c, 0, LOCUS_OK, NULL);
+    return run_forward(&c);
 }
 
-PyObject *native_run_backward(PyObject *module, PyObject *const *args, Py_ssize_t count)
+/* ---- a whole call on torch's tensors, results included ---- */
+
+enum { BY_TOKEN = 1, WITH_LSE = 2 }; /* out as [B,T,H,D]; (out, lse) is returned */
+
+/* [B,T,H,D] as [B,H,T,D]. */
+static void swap_tokens(locus_tensor *t)
+{
+    const int64_t extent = t->shape[1], step = t->stride[1];
+    t->shape[1] = t->shape[2];
+    t->stride[1] = t->stride[2];
+    t->shape[2] = extent;
+    t->stride[2] = step;
+}
+
+/* c->results, in memory of torch: `made` gets out and lse, which is NULL where nobody wants it. */
+static int make_results(prepared_call *c, PyObject *q, long how, PyObject *made[2])
+{
+    const locus_tensor *in = &c->in.q;
+    locus_tensor *out = &c->results.out;
+    if ((how & BY_TOKEN) != 0) {
+        const int64_t shape[] = {in->shape[0], in->shape[2], in->shape[1], c->in.v.shape[3]};
+        made[0] = native_torch_new(in->dtype, 4, shape);
+    } else {
+        made[0] = native_torch_like(q);
+    }
+    if (made[0] == NULL || read_view(c, out, made[0], "out", 0) != 0) return -1;
+    if ((how & BY_TOKEN) != 0) swap_tokens(out);
+    if ((how & WITH_LSE) == 0) return make_lse(c);
+    made[1] = native_torch_new(LOCUS_F32, 3, in->shape);
+    return made[1] != NULL ? read_view(c, &c->results.lse, made[1], "lse", 0) : -1;
+}
+
+static int has_results(const prepared_call *c, long how)
+{
+    const locus_tensor *q = &c->in.q, *v = &c->in.v;
+    if (q->rank != 4 || v->rank != 4) return 0;
+    return (how & BY_TOKEN) != 0 || q->shape[3] == v->shape[3];
+}
+
+/* None: not for this way; another one says why, or copies what has to be copied. */
+static PyObject *another_way(PyObject *made[2])
+{
+    Py_XDECREF(made[0]);
+    Py_XDECREF(made[1]);
+    if (PyErr_Occurred()) {
+        if (!PyErr_ExceptionMatches(PyExc_Exception)) return NULL;
+        PyErr_Clear();
+    }
+    Py_RETURN_NONE;
+}
+
+PyObject *native_attend(PyObject *module, PyObject *const *args, Py_ssize_t count)
+{
+    (void)module;
+    enum { BEFORE = 3 };
+    prepared_call c;
+    PyObject *made[2] = {NULL, NULL};
+    if (check_pairs("attend", count, BEFORE) != 0) return NULL;
+    PyObject *const *pair = args + BEFORE;
+    if (native_torch_plain(pair, count - BEFORE) != 1) return another_way(made);
+    PyObject *threads = native_torch_threads();
+    const long how = PyLong_AsLong(args[2]);
+    if (threads == NULL || PyErr_Occurred()) {
+        Py_XDECREF(threads);
+        return NULL;
+    }
+    int good = read_settings(&c, args[0], threads, args[1]) == 0 &&
+               read_pairs(&c, &c.in, pair, count - BEFORE, "", 0) == 0 && has_results(&c, how) &&
+               make_results(&c, pair[1], how, made) == 0 && take_forward(&c) == 0;
+    Py_DECREF(threads);
+    PyObject *done = good ? run_forward(&c) : finish(&c, 0, LOCUS_OK, NULL);
+    if (done == NULL) return another_way(made);
+    Py_DECREF(done);
+    if ((how & WITH_LSE) == 0) return made[0];
+    PyObject *both = PyTuple_Pack(2, made[0], made[1]);
+    Py_DECREF(made[0]);
+    Py_DECREF(made[1]);
+    return both;
+}
+
+/* ---- its gradients ---- */
+
+static void start_backward(prepared_call *c)
+{
+    memset(&c->grad, 0, sizeof c->grad);
+    memset(&c->dresults, 0, sizeof c->dresults);
+    c->grad.size = sizeof c->grad;
+    c->dresults.size = sizeof c->dresults;
+}
+
+/* A tuple of new tensors, one for each pair that needs a gradient, None for the others. */
+static PyObject *make_gradients(prepared_call *c, PyObject *const *pair, Py_ssize_t count,
+                                PyObject *needs)
+{
+    PyObject *made = PyTuple_New(count / 2);
+    for (Py_ssize_t i = 0; made != NULL && i < count / 2; i++) {
+        PyObject *wanted = PyTuple_GetItem(needs, i);
+        const int need = wanted != NULL ? PyObject_IsTrue(wanted) : -1;
+        PyObject *grad = need == 1 ? native_torch_like(pair[2 * i + 1]) : Py_None;
+        if (need == 0) Py_INCREF(grad);
+        if (need < 0 || grad == NULL || PyTuple_SetItem(made, i, grad) != 0) {
+            Py_CLEAR(made);
+        } else if (need == 1) {
+            PyObject *const one[] = {pair[2 * i], grad};
+            if (read_pairs(c, &c->grad, one, 2, "grad.", 0) != 0) Py_CLEAR(made);
+        }
+    }
+    return made;
+}
+
+static PyObject *run_backward(prepared_call *c)
+{
+    locus_error error = {.text = ""};
+    locus_status status = LOCUS_OK;
+    Py_BEGIN_ALLOW_THREADS status =
+        locus_backward(c->plan->attention, &c->in, &c->results, &c->dresults, &c->grad, 0,
+                       c->workspace.memory, c->workspace.bytes, &error);
+    Py_END_ALLOW_THREADS return finish(c, 1, status, &error);
+}
+
+static int take_backward(prepared_call *c)
+{
+    c->plan = native_plan_for(&c->config, &c->in);
+    if (c->plan == NULL) return -1;
+    return native_take_workspace(&c->workspace, locus_backward_workspace(c->plan->attention));
+}
+
+PyObject *native_attend_backward(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
     enum { BEFORE = 7 };
     prepared_call c;
-    locus_error error = {.text = ""};
-    if (check_pairs("run_backward", count, BEFORE) != 0) return NULL;
-    memset(&c.grad, 0, sizeof c.grad);
-    memset(&c.dresults, 0, sizeof c.dresults);
-    c.grad.size = sizeof c.grad;
-    c.dresults.size = sizeof c.dresults;
-    /* args[6] says how many of the pairs are inputs; gradients follow. */
-    const Py_ssize_t inputs = PyLong_AsSsize_t(args[6]);
-    if (PyErr_Occurred()) return NULL;
-    const Py_ssize_t pairs = count - BEFORE;
-    if (inputs < 0 || inputs > pairs / 2) return (void)check_pairs("run_backward", 0, BEFORE), NULL;
+    if (check_pairs("attend_backward", count, BEFORE) != 0) return NULL;
     PyObject *const *pair = args + BEFORE;
-    int good = read_settings(&c, args[0], args[1], args[2]) == 0 &&
-               read_pairs(&c, &c.in, pair, 2 * inputs, "", 0) == 0 &&
+    const Py_ssize_t pairs = count - BEFORE;
+    const long how = PyLong_AsLong(args[2]);
+    PyObject *needs = args[6], *grads = NULL, *done = NULL;
+    if (PyErr_Occurred()) return NULL;
+    if (!PyTuple_Check(needs) || PyTuple_Size(needs) != pairs / 2)
+        return (void)check_pairs("attend_backward", 0, BEFORE), NULL;
+    PyObject *threads = native_torch_threads();
+    if (threads == NULL) return NULL;
+    start_backward(&c);
+    int good = read_settings(&c, args[0], threads, args[1]) == 0 &&
+               read_pairs(&c, &c.in, pair, pairs, "", 0) == 0 &&
                read_view(&c, &c.results.out, args[3], "out", 0) == 0 &&
                read_view(&c, &c.results.lse, args[4], "lse", 0) == 0 &&
-               read_view(&c, &c.dresults.out, args[5], "dout", 0) == 0 &&
-               read_pairs(&c, &c.grad, pair + 2 * inputs, pairs - 2 * inputs, "grad.", 1) == 0;
-    if (good) good = (c.plan = native_plan_for(&c.config, &c.in)) != NULL;
-    if (good) {
-        const size_t bytes = locus_backward_workspace(c.plan->attention);
-        good = native_take_workspace(&c.workspace, bytes) == 0;
+               read_view(&c, &c.dresults.out, args[5], "dout", 0) == 0;
+    if (good) good = (grads = make_gradients(&c, pair, pairs, needs)) != NULL;
+    if (good && (how & BY_TOKEN) != 0) {
+        swap_tokens(&c.results.out);
+        swap_tokens(&c.dresults.out);
     }
-    if (!good) return finish(&c, 0, LOCUS_OK, &error);
-    locus_status status = LOCUS_OK;
-    Py_BEGIN_ALLOW_THREADS status =
-        locus_backward(c.plan->attention, &c.in, &c.results, &c.dresults, &c.grad, 0,
-                       c.workspace.memory, c.workspace.bytes, &error);
-    Py_END_ALLOW_THREADS return finish(&c, 1, status, &error);
+    good = good && take_backward(&c) == 0;
+    Py_DECREF(threads);
+    done = good ? run_backward(&c) : finish(&c, 0, LOCUS_OK, NULL);
+    if (done == NULL) {
+        Py_XDECREF(grads);
+        return NULL;
+    }
+    Py_DECREF(done);
+    return grads;
 }

@@ -85,9 +85,12 @@ int native_fill_view(locus_tensor *view, const native_layout *layout, const nati
     if (!span_fits(layout) || !count_fits(layout)) trouble = "a size that does not fit 64 bits";
     if ((uintptr_t)layout->data % (uintptr_t)bytes != 0) trouble = "data at an odd address";
     int64_t dense = 1;
+    int is_empty = 0;
+    for (int i = 0; i < layout->axes; i++) is_empty |= layout->shape[i] == 0;
     for (int i = layout->axes; trouble == NULL && i-- > 0;) {
-        /* An axis of one element is never stepped along, whatever its stride says. */
-        const int stepped = layout->shape[i] > 1;
+        /* An axis of one element is never stepped along, whatever its stride says, and none of an
+         * array without elements. */
+        const int stepped = layout->shape[i] > 1 && !is_empty;
         if (stepped && layout->stride[i] % bytes != 0) trouble = "strides of parts of elements";
         view->shape[i] = layout->shape[i];
         view->stride[i] = stepped ? layout->stride[i] / bytes : dense;

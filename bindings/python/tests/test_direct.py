@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The short way of a call and the long one: the same bits, the same refusals."""
 
+import concurrent.futures
 import gc
 import os
 import sys
@@ -126,11 +127,71 @@ def test_bad_calls_of_the_module():
     for count in range(11):
         with pytest.raises(TypeError):
             _native.run(*good[:count])
-    lse = torch.empty(1, 1, 2)
-    back = (ready, 1, 0, out, lse, q, 3, 0, q, 1, q, 2, q, 0, torch.empty_like(q))
-    _native.run_backward(*back)
-    for place, value in ((6, -1), (6, 9), (6, "x"), (13, 1 << 70), (4, q), (5, lse)):
+    good = (ready, 0, 0, 0, q, 1, q, 2, q)
+    assert torch.equal(_native.attend(*good), out)
+    for place, value in ((0, object()), (1, "x"), (1, -1), (3, 99), (3, 1), (4, 3), (8, None)):
+        bad = list(good)
+        bad[place] = value
+        assert _native.attend(*bad) is None
+    for count in range(9):
+        with pytest.raises(TypeError):
+            _native.attend(*good[:count])
+    lse, every = torch.empty(1, 1, 2), (True, False, True)
+    back = (ready, 0, 0, out, lse, q, every, 0, q, 1, q, 2, q)
+    grads = _native.attend_backward(*back)
+    assert [g is not None for g in grads] == list(every)
+    for place, value in ((2, "x"), (6, ()), (6, (True,) * 4), (6, None), (11, 1 << 70), (4, q), (5, lse), (5, None)):
         bad = list(back)
         bad[place] = value
         with pytest.raises((LocusError, TypeError, ValueError, OverflowError)):
-            _native.run_backward(*bad)
+            _native.attend_backward(*bad)
+    with pytest.raises(TypeError):
+        _native.torch((1, 2))
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16, torch.float16])
+def test_dropout_takes_the_short_way(kind, monkeypatch):
+    """Halves are not copied, plans are not made anew for each seed, and the bits are those of the long way."""
+    tensors = [torch.randn(2, 3, 9, 8).to(kind).requires_grad_() for _ in range(3)]
+    seeds = [torch.tensor([5]), torch.tensor([6])]
+
+    def results():
+        outs = [attend(*tensors, dropout=0.3, seed=seed) for seed in seeds]
+        return outs + [g for out in outs for g in torch.autograd.grad(out.float().sum(), tensors)]
+
+    results()
+    misses = _native.cache_info()["misses"]
+    short = results()
+    assert _native.cache_info()["misses"] == misses
+    assert short[0].dtype is kind and not torch.equal(short[0], short[1])
+    monkeypatch.setattr(direct, "attend", lambda *args: None)
+    for a, b in zip(short, results()):
+        assert torch.equal(a, b) if kind is torch.float32 else torch.allclose(a.float(), b.float(), atol=0.02, rtol=0.02)
+
+
+def test_dropout_from_many_threads():
+    """A plan that another thread computes with keeps its seed."""
+    q = torch.randn(1, 2, 64, 16)
+    want = [attend(q, q, q, dropout=0.5, seed=torch.tensor([i])) for i in range(4)]
+
+    def work(i):
+        return all(torch.equal(attend(q, q, q, dropout=0.5, seed=torch.tensor([i])), want[i]) for _ in range(50))
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(work, range(4)))
+
+
+def test_width_of_values_and_layout_by_token():
+    q, v = torch.randn(2, 4, 5, 8), torch.randn(2, 4, 5, 3)
+    settings = ("none", False, -1, -1, None, None, None, 0.0)
+    plain = direct.attend(q, q, v, None, None, settings, {}, False)
+    by_token = direct.attend(q, q, v, None, None, settings, {}, False, True)
+    assert by_token.shape == (2, 5, 4, 3) and by_token.is_contiguous()
+    assert torch.equal(by_token.transpose(1, 2), plain)
+    for how in (False, True):
+        leaves = [t.clone().requires_grad_() for t in (q, q, v)]
+        out = direct.attend(*leaves, None, None, settings, {}, False, how)
+        grads = torch.autograd.grad((out**2).sum(), leaves)
+        if how:
+            assert all(torch.equal(a, b) for a, b in zip(grads, before))
+        before = grads

@@ -46,14 +46,19 @@ class Adapter:
         return cls.scheme
 
 
+def runs_original_code() -> bool:
+    """Within original_code."""
+    return getattr(_switch, "original", False)
+
+
 def can_run(states: Tensor) -> bool:
     """CPU and a type that Locus computes; the rest is the original code's."""
-    return states.device.type == "cpu" and states.dtype in _KINDS and not getattr(_switch, "original", False)
+    return states.is_cpu and states.dtype in _KINDS and not runs_original_code()
 
 
 def by_heads(states: Tensor, heads: int) -> Tensor:
     """[B,T,H*D] as [B,H,T,D], without a copy."""
-    return states.view(*states.shape[:-1], heads, -1).transpose(-3, -2)
+    return states.view(*states.shape[:-1], heads, states.shape[-1] // heads).transpose(-3, -2)
 
 
 def joined(out: Tensor) -> Tensor:

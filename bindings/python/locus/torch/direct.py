@@ -7,27 +7,46 @@ long way (functional.py), which converts, copies or raises. Results have the sam
 
 from __future__ import annotations
 
-from typing import Optional
-
 import torch
 from torch import Tensor
 from torch.autograd import forward_ad
 
 from locus import _native
-from locus._errors import LocusError
+from locus._errors import LocusError, LocusValueError
 
 from . import op
 
 _PLAIN_TYPES = (Tensor, torch.nn.Parameter)
 _INDEX = {name: _native.tensor_index(name) for name in op.INPUTS + op.OTHERS}
-_SETTINGS = ("scheme", "causal", "window_left", "window_right", "query_offset", "scale", "softcap")
+_SETTINGS = ("scheme", "causal", "window_left", "window_right", "query_offset", "scale", "softcap", "dropout")
 _prepared: dict = {}
 _MOST = 512
 _HALVES = (torch.bfloat16, torch.float16)
 _TYPES = (torch.float32, *_HALVES)  # read in place
+_BY_TOKEN, _WITH_LSE = 1, 2  # how results are made: bits of _native.attend
+_PLAIN = (0, 1, 2)  # indices of q, k, v
+_compiling = torch.compiler.is_dynamo_compiling
+_gradients_on = torch.is_grad_enabled
 
 # Tensors that need a gradient pass through DLPack's table of functions, not through __dlpack__.
 _EXCHANGES = hasattr(Tensor, "__dlpack_c_exchange_api__")
+if _EXCHANGES:
+    _native.torch(
+        (
+            *_PLAIN_TYPES,
+            torch.is_grad_enabled,
+            torch._C._len_torch_dispatch_stack,
+            torch._C._functorch.maybe_current_level,
+            forward_ad,
+            torch.get_num_threads,
+            torch.empty_like,
+            torch.empty,
+            {
+                name: {"dtype": dtype, "device": torch.device("cpu")}
+                for name, dtype in (("F32", torch.float32), ("BF16", torch.bfloat16), ("F16", torch.float16))
+            },
+        )
+    )
 
 
 def prepared(key: tuple):
@@ -48,36 +67,31 @@ class _Attend(torch.autograd.function._SingleLevelFunction):
 
     @staticmethod
     def forward(ctx, call, *tensors):
-        key, indices, want_lse = call
-        out, lse = _run(key, indices, tensors, True)
+        key, indices, how, seed = call
+        out, lse = _results(key, indices, tensors, how | _WITH_LSE, seed)
         ctx.call = call
         ctx.save_for_backward(*tensors, out, lse)
         ctx.set_materialize_grads(False)
-        return (out, lse) if want_lse else out
+        return (out, lse) if how & _WITH_LSE else out
 
     @staticmethod
     def backward(ctx, dout, dlse=None):
-        key, indices, _ = ctx.call
+        key, indices, how, seed = ctx.call
         *tensors, out, lse = ctx.saved_tensors
         needs = ctx.needs_input_grad[1:]
         if dout is None and dlse is None:
             return (None,) * (1 + len(needs))
-        if dlse is not None or torch.is_grad_enabled() or not op.plain():
-            return (None, *_backward_the_long_way(key, indices, tensors, needs, dout, dlse, out, lse))
-        grads = [torch.empty_like(t) if need else None for t, need in zip(tensors, needs)]
-        pairs = []
-        for index, tensor in zip(indices, tensors):
-            pairs += (index, tensor)
-        for index, grad in zip(indices, grads):
-            if grad is not None:
-                pairs += (index, grad)
-        dout = dout if dout.stride(-1) == 1 else dout.contiguous()
-        threads = torch.get_num_threads()
-        _native.run_backward(prepared(key), threads, 0, out, lse, dout, len(tensors), *pairs)
-        return (None, *grads)
+        if dlse is not None or _gradients_on() or not op.plain():
+            if how & _BY_TOKEN:
+                dout, out = (t if t is None else t.transpose(1, 2) for t in (dout, out))
+            return (None, *_backward_the_long_way(key, indices, seed, tensors, needs, dout, dlse, out, lse))
+        if dout.stride(-1) != 1:
+            dout = dout.contiguous()
+        pairs = _pairs(indices, tensors)
+        return (None, *_native.attend_backward(prepared(key), seed, how, out, lse, dout, needs, *pairs))
 
 
-def _backward_the_long_way(key, indices, tensors, needs, dout, dlse, out, lse):
+def _backward_the_long_way(key, indices, seed, tensors, needs, dout, dlse, out, lse):
     """A graph of the gradients is wanted, or lse has one: the operator knows how, in float32."""
     kinds = [t.dtype for t in tensors]
     tensors = [t.float() if t.dtype in _HALVES else t for t in tensors]
@@ -90,24 +104,34 @@ def _backward_the_long_way(key, indices, tensors, needs, dout, dlse, out, lse):
         args[place[index]] = tensor
         if need:
             asked[place[index]] = True
-    scheme, causal, left, right, offset, scale, softcap, *options = key
-    settings = (scheme, op.spelt(options), causal, left, right, offset, scale, 0.0, softcap)
+    scheme, causal, left, right, offset, scale, softcap, dropout, *options = key
+    settings = (scheme, op.spelt(options), causal, left, right, offset, scale, dropout, softcap)
+    if dropout > 0:
+        args[-1] = torch.tensor([seed])
     found = iter(op.backward(dout, dlse, out, lse, *args, *settings, asked))
     by_place = {i: next(found) for i, need in enumerate(asked) if need}
     grads = [by_place.get(place[index]) for index in indices]
     return [grad if grad is None else grad.to(kind) for grad, kind in zip(grads, kinds)]
 
 
-def _run(key, indices, tensors, want_lse: bool):
-    q, v = tensors[0], tensors[2]
-    width = v.shape[-1]
-    out = torch.empty_like(q) if q.shape[-1] == width else op.dense(q, (*q.shape[:-1], width), q.dtype)
-    lse = torch.empty(q.shape[:-1], dtype=torch.float32) if want_lse else None
+def _pairs(indices, tensors):
     if len(tensors) == 3:
-        pairs = (0, q, 1, tensors[1], 2, v)
-    else:
-        pairs = [part for pair in zip(indices, tensors) for part in pair]
-    _native.run(prepared(key), torch.get_num_threads(), 0, out, lse, *pairs)
+        return 0, tensors[0], 1, tensors[1], 2, tensors[2]
+    return [part for pair in zip(indices, tensors) for part in pair]
+
+
+def _results(key, indices, tensors, how: int, seed: int):
+    """(out, lse), allocated here where values have another width than keys."""
+    pairs = _pairs(indices, tensors)
+    found = _native.attend(prepared(key), seed, how, *pairs)
+    if found is not None:
+        return found
+    q, v = tensors[0], tensors[2]
+    if how & _BY_TOKEN:
+        raise LocusValueError("attend: not the short way")  # the long one says why
+    out = op.dense(q, (*q.shape[:-1], v.shape[-1]), q.dtype)
+    lse = torch.empty(q.shape[:-1], dtype=torch.float32, device="cpu")
+    _native.run(prepared(key), torch.get_num_threads(), seed, out, lse, *pairs)
     return out, lse
 
 
@@ -136,9 +160,9 @@ def _others(mask, key_mask, more: dict, indices: list, tensors: list):
     return options
 
 
-def attend(q, k, v, mask, key_mask, settings: tuple, more: dict, return_lse: bool) -> Optional[tuple]:
-    """(out, lse or None) of a call without dropout; None: take the long way."""
-    if not (
+def _served(q, k, v) -> bool:
+    """Tensors that the short way takes with gradients, where nobody else watches."""
+    return (
         type(q) is Tensor
         and type(k) is Tensor
         and type(v) is Tensor
@@ -147,18 +171,28 @@ def attend(q, k, v, mask, key_mask, settings: tuple, more: dict, return_lse: boo
         and op.plain()
         and forward_ad._current_level < 0
         and not (q.is_neg() or k.is_neg() or v.is_neg())
-    ):
+    )
+
+
+def attend(q, k, v, mask, key_mask, settings: tuple, more: dict, return_lse: bool, by_token: bool = False, seed: int = 0):
+    """out, or (out, lse); None: take the long way. `by_token`: out as [B,T,H,D]. `seed` is that of dropout."""
+    if _compiling():
         return None
-    indices, tensors = [0, 1, 2], [q, k, v]
-    if more or mask is not None or key_mask is not None:
-        options = _others(mask, key_mask, more, indices, tensors)
-        if options is None:
-            return None
-        settings = (*settings, *options)
+    how = (_BY_TOKEN if by_token else 0) | (_WITH_LSE if return_lse else 0)
+    indices, tensors = _PLAIN, (q, k, v)
     try:
-        if torch.is_grad_enabled() and any([t.requires_grad for t in tensors]):
-            out = _Attend.apply((settings, indices, return_lse), *tensors)
-            return out if return_lse else (out, None)
-        return _run(settings, indices, tensors, return_lse)
-    except (LocusError, TypeError, ValueError, OverflowError, IndexError, RuntimeError, BufferError):
+        if more or mask is not None or key_mask is not None:
+            indices, tensors = [0, 1, 2], [q, k, v]
+            options = _others(mask, key_mask, more, indices, tensors)
+            if options is None:
+                return None
+            settings = (*settings, *options)
+        if _gradients_on() and any([t.requires_grad for t in tensors]):
+            return _Attend.apply((settings, indices, how, seed), *tensors) if _served(q, k, v) else None
+        found = _native.attend(_prepared.get(settings) or prepared(settings), seed, how, *_pairs(indices, tensors))
+        if found is None and q.shape[-1] != v.shape[-1] and _served(q, k, v):
+            found = _results(settings, indices, tensors, how | _WITH_LSE, seed)
+            return found if return_lse else found[0]
+        return found
+    except (LocusError, TypeError, ValueError, OverflowError, IndexError, RuntimeError, BufferError, AttributeError):
         return None  # the long way says why, or copies what has to be copied

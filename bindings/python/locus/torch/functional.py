@@ -78,6 +78,17 @@ def _check_seed(seed) -> None:
         raise LocusValueError(f"tensor seed: found {seed.dtype} {list(seed.shape)}, expected torch.int64 with one element")
 
 
+def _drawn(seed: Optional[Tensor]) -> tuple:
+    """A seed from torch's generator where none is given, and its number; None: nobody may look at it now."""
+    if seed is not None:
+        _check_seed(seed)
+    if not op.plain() or (seed is not None and not seed.is_cpu):
+        return seed, None
+    if seed is None:
+        seed = torch.randint(1 << 62, (1,), dtype=torch.int64)
+    return seed, int(seed)
+
+
 def _on_meta(tensors: dict) -> bool:
     """Shapes without data: all of them or none."""
     where = {name: t.is_meta for name, t in tensors.items()}
@@ -176,8 +187,8 @@ def attend(
     ``key_mask`` [B,Tk] and ``mask`` [B or 1, H or 1, Tq, Tk] are boolean, true = take part.
 
     float32 inside. bfloat16 and float16 are read and written in place, out has the type of q and is rounded once;
-    with dropout, under torch.compile and torch.func they are copied, in both directions. float64, if it is the type of all, is computed in torch operations: exact,
-    slow, n x n memory. Dropout takes its seed from torch's generator unless ``seed`` (an int64 tensor with one
+    under torch.func they are copied, in both directions. float64, if it is the type of all, is computed in torch
+    operations: exact, slow, n x n memory. Dropout takes its seed from torch's generator unless ``seed`` (an int64 tensor with one
     element) is given.
 
     ``softcap``, ``sink`` [H] and positions of rotations go to the library as they are.
@@ -190,17 +201,21 @@ def attend(
     Returns out [B,H,Tq,Dv]; with ``return_lse`` also the logarithm of each row's sum, [B,H,Tq]. Both have gradients.
     First derivatives backward are fused; forward mode and higher derivatives are right and slow, like float64.
     """
-    if "offsets" in more or "cu_seqlens" in more:
+    if more and ("offsets" in more or "cu_seqlens" in more):
         more = _both_offsets(more)
+    if type(dropout) is float or type(dropout) is int:
+        number = 0
+        if dropout > 0:
+            seed, number = _drawn(seed)
+        if number is not None:
+            settings = (scheme, causal, window_left, window_right, query_offset, scale, softcap, dropout)
+            found = direct.attend(q, k, v, mask, key_mask, settings, more, return_lse, False, number)
+            if found is not None:
+                return found
     if getattr(q, "is_nested", False):
         settings = dict(mask=mask, dropout=dropout, causal=causal, scale=scale, scheme=scheme, key_mask=key_mask)
         settings.update(window_left=window_left, window_right=window_right, query_offset=query_offset, softcap=softcap)
         return _attend_nested(q, k, v, dict(settings, seed=seed, return_lse=return_lse, **more))
-    if seed is None and (dropout == 0 if type(dropout) in (float, int) else False):
-        settings = (scheme, causal, window_left, window_right, query_offset, scale, softcap)
-        found = direct.attend(q, k, v, mask, key_mask, settings, more, return_lse)
-        if found is not None:
-            return found if return_lse else found[0]
     tables = {name: more.pop(name) for name in TABLES if more.get(name) is not None}
     floating = {"q": q, "k": k, "v": v, **tables}
     for name, tensor in floating.items():

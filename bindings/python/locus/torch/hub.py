@@ -24,7 +24,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils._pytree import tree_map_only
 
-from .adapter import can_run, head_mask_fits
+from . import direct
+from .adapter import can_run, head_mask_fits, runs_original_code
 from .functional import attend
 from .imports import when_imported
 from .masks import from_additive, from_seen
@@ -32,8 +33,14 @@ from .patch import KNOWN, swapped_class
 
 NAME = "locus"
 
+# Masks in words of attend: all keys are seen; those up to the place of the query, counted from the first.
+_EVERYTHING: dict = {}
+_THE_PAST = {"causal": True, "query_offset": 0}
+
 # Arguments of attention functions that change the result and that Locus does not compute.
 _OTHERS = ("position_bias", "output_attentions")
+
+_compiling = torch.compiler.is_compiling
 
 
 # ---- masks ----
@@ -138,12 +145,31 @@ def _words(function, cache_position: Tensor, kv_length: int, kv_offset: int, pad
     return _Words(first - kv_offset, min(windows) if windows else None, by_key, texts[0] if texts else None)
 
 
+def _only_the_future(queries: int, keys: int, padding: Optional[Tensor], local: Optional[int]) -> bool:
+    """What transformers asks before it leaves "sdpa" without a mask."""
+    if (queries != 1 and queries != keys) or (local is not None and keys >= local):
+        return False
+    return padding is None or (padding.shape[-1] == keys and bool(padding.all()))
+
+
 def locus_mask(
-    batch_size, cache_position, kv_length, kv_offset=0, mask_function=None, attention_mask=None, **more
+    batch_size,
+    cache_position,
+    kv_length,
+    kv_offset=0,
+    mask_function=None,
+    attention_mask=None,
+    local_size=None,
+    allow_is_causal_skip=False,
+    **more,
 ) -> Optional[Tensor]:
     """For AttentionMaskInterface: None where only the future is hidden, else booleans, with their words if they have any."""
+    if allow_is_causal_skip and type(cache_position) is Tensor and not _compiling():
+        if _only_the_future(len(cache_position), kv_length, attention_mask, local_size):
+            return None
     from transformers import masking_utils
 
+    more.update(local_size=local_size, allow_is_causal_skip=allow_is_causal_skip)
     function = masking_utils.causal_mask_function if mask_function is None else mask_function
     simple = not torch.compiler.is_compiling() and cache_position.device.type == "cpu"
     words = _words(function, cache_position, kv_length, kv_offset, attention_mask) if simple else None
@@ -163,9 +189,7 @@ def locus_mask(
     return _WordedMask(words, (batch_size, 1, queries, kv_length))
 
 
-def _seen(mask: Optional[Tensor], queries: int, keys: int) -> dict:
-    if mask is None:
-        return {}
+def _seen(mask: Tensor, queries: int, keys: int) -> dict:
     words = getattr(mask, "_locus_words", None)
     if words is not None and mask.shape[-1] == keys:
         return words
@@ -190,18 +214,27 @@ def locus_attention_forward(
     head_mask: Optional[Tensor] = None,
     softcap: Optional[float] = None,
     s_aux: Optional[Tensor] = None,
+    position_bias: Optional[Tensor] = None,
+    output_attentions: Optional[bool] = None,
     **more,
 ):
     """For AttentionInterface: (out [B,T,H,D], None); weights are not kept."""
-    queries, keys = query.shape[2], key.shape[2]
-    if is_causal is None:
-        is_causal = queries > 1 and attention_mask is None and getattr(module, "is_causal", True)
-    other = any(more.get(name) is not None and more[name] is not False for name in _OTHERS)
-    if other or not can_run(query) or not head_mask_fits(head_mask):
-        own = {name: given for name, given in (("softcap", softcap), ("s_aux", s_aux)) if given is not None}
-        more = {**more, **own}
-        return _eagerly(module, query, key, value, attention_mask, dropout, scaling, is_causal, head_mask, more)
-    call = {"causal": True, "query_offset": 0} if is_causal and attention_mask is None else _seen(attention_mask, queries, keys)
+    if attention_mask is not None:
+        call = _seen(attention_mask, query.shape[2], key.shape[2])
+    elif is_causal is False or (is_causal is None and (query.shape[2] == 1 or not getattr(module, "is_causal", True))):
+        call = _EVERYTHING
+    else:
+        call = _THE_PAST
+    plain = head_mask is None and s_aux is None and position_bias is None and not output_attentions
+    if plain and not dropout and not runs_original_code():
+        out = _directly(query, key, value, call, scaling, softcap)
+        if out is not None:
+            return out, None
+    if position_bias is not None or output_attentions or not can_run(query) or not head_mask_fits(head_mask):
+        asked = dict(softcap=softcap, s_aux=s_aux, position_bias=position_bias, output_attentions=output_attentions)
+        more.update((name, given) for name, given in asked.items() if given is not None)
+        causal = call is _THE_PAST
+        return _eagerly(module, query, key, value, attention_mask, dropout, scaling, causal, head_mask, more)
     if "key_mask" in call:
         call = dict(call, key_mask=call["key_mask"].expand(query.shape[0], -1))
     if s_aux is not None:
@@ -214,6 +247,20 @@ def locus_attention_forward(
     if head_mask is not None:
         out = out * head_mask.transpose(1, 2)
     return out.contiguous(), None
+
+
+def _directly(query, key, value, call: dict, scaling, softcap) -> Optional[Tensor]:
+    """The short way, [B,T,H,D]; None: not for it."""
+    if call is _EVERYTHING:
+        return direct.attend(query, key, value, None, None, ("none", False, -1, -1, None, scaling, softcap, 0.0), {}, False, True)
+    if "texts" in call:
+        return None
+    call = dict(call)
+    causal, left, offset = call.pop("causal", False), call.pop("window_left", -1), call.pop("query_offset", None)
+    mask, key_mask = call.pop("mask", None), call.pop("key_mask", None)
+    if key_mask is not None and key_mask.shape[0] != query.shape[0]:
+        key_mask = key_mask.expand(query.shape[0], -1)
+    return direct.attend(query, key, value, mask, key_mask, ("none", causal, left, -1, offset, scaling, softcap, 0.0), call, False, True)
 
 
 def _by_texts(query, key, value, texts: Tensor, **call) -> Tensor:

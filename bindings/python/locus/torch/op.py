@@ -155,17 +155,23 @@ def _fake_backward(dout, dlse, out, lse, *args):
 # ---- autograd ----
 
 
+_is_compiling = torch.compiler.is_compiling  # names of our own: looking them up in torch costs more than they do
+_modes = torch._C._len_torch_dispatch_stack
+_transform = torch._C._functorch.maybe_current_level
+
+
 def plain() -> bool:
     """Nobody watches the dispatcher (torch.compile, fake tensors, functorch): it can be left out, 20 us per call."""
-    return (
-        not torch.compiler.is_compiling()
-        and torch._C._len_torch_dispatch_stack() == 0
-        and torch._C._functorch.peek_interpreter_stack() is None
-    )
+    return not _is_compiling() and _modes() == 0 and _transform() is None
+
+
+def _is_kernels(kernel, args) -> bool:
+    """The kernel can be called as it is: q, or out of a backward pass, has memory (not on meta)."""
+    return plain() and not args[2 if kernel is _backward else 0].is_meta
 
 
 def _below_autograd(operator, kernel, args):
-    if plain():
+    if _is_kernels(kernel, args):
         return kernel(*args)
     with torch._C._AutoDispatchBelowAutograd():
         return operator(*args)
@@ -173,7 +179,7 @@ def _below_autograd(operator, kernel, args):
 
 def _inside(operator, kernel, args):
     """_below_autograd for Function.forward, which has switched derivatives off; those of outer levels must stay on."""
-    if plain():
+    if _is_kernels(kernel, args):
         return kernel(*args)
     with torch.enable_grad(), forward_ad._set_fwd_grad_enabled(True), torch._C._AutoDispatchBelowAutograd():
         return operator(*args)
