@@ -20,7 +20,12 @@ static int emit_added(const locus_tokenizer *t, const text_buffer *buffer, uint3
 {
     if (!locus_text_emit(e, buffer, t->added[index].id, begin, end)) return 0;
     text_array *tokens = &e->tokens[e->segment];
-    ((text_token *)tokens->data)[tokens->count - 1].added = 1;
+    text_token *token = (text_token *)tokens->data + tokens->count - 1;
+    token->added = 1;
+    if (t->trim_offsets) /* by the text where it was found: a normalizer may have dropped marks */
+        locus_text_trim(t, &e->source[e->segment], token,
+                        (text_string){buffer->data + begin, (uint32_t)(end - begin)},
+                        tokens->count == 1 || token->begin == 0);
     return 1;
 }
 

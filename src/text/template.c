@@ -30,13 +30,9 @@ static size_t trailing_spaces(const locus_tokenizer *t, const char *text, size_t
     return count;
 }
 
-/* Counts are of characters of the token, and move the offsets by characters of the text. */
-static void trim_token(const locus_tokenizer *t, const text_source *source, text_token *token,
-                       int is_first)
+void locus_text_trim(const locus_tokenizer *t, const text_source *source, text_token *token,
+                     text_string value, int is_first)
 {
-    const text_string value =
-        token->added ? (text_string){source->text + token->begin, token->end - token->begin}
-                     : t->tokens[token->id];
     size_t leading = leading_spaces(t, value.text, value.bytes);
     size_t trailing = trailing_spaces(t, value.text, value.bytes);
     if (is_first && t->trim_prefix && leading == 1) leading = 0;
@@ -53,7 +49,9 @@ static void trim(const locus_tokenizer *t, locus_encoding *e, size_t segment)
 {
     text_token *list = e->tokens[segment].data;
     for (size_t i = 0; i < e->tokens[segment].count; i++)
-        trim_token(t, &e->source[segment], list + i, i == 0 || list[i].begin == 0);
+        if (!list[i].added) /* those were trimmed when they were found */
+            locus_text_trim(t, &e->source[segment], list + i, t->tokens[list[i].id],
+                            i == 0 || list[i].begin == 0);
 }
 
 /* ---- truncation ---- */

@@ -283,6 +283,11 @@ struct locus_encoding {
 int locus_text_emit(locus_encoding *e, const text_buffer *buffer, uint32_t id, size_t from,
                     size_t to);
 
+/* Trim the offsets of a token whose text is `value` as ByteLevel does: its blanks are counted in
+ * characters of the value, and the offsets move by as many characters of the source (template.c). */
+void locus_text_trim(const locus_tokenizer *t, const text_source *source, text_token *token,
+                     text_string value, int is_first);
+
 /* ---- normalize*.c ---- */
 
 /* All steps, from `input`: the result is e->buffer[0] or [1], or `input` itself. */

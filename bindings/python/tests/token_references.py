@@ -17,7 +17,10 @@ def byte_offsets(text, offsets):
 
 def of_tokenizers(path):
     from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerBase
 
+    config = path / "tokenizer_config.json"
+    clean = config.exists() and json.loads(config.read_text()).get("clean_up_tokenization_spaces", False)
     tokenizer = Tokenizer.from_file(str(path / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
@@ -26,7 +29,11 @@ def of_tokenizers(path):
         found = tokenizer.encode(text) if pair is None else tokenizer.encode(text, pair)
         return found.ids, found.type_ids, byte_offsets(text, found.offsets) if pair is None else None
 
-    refer.decode = lambda ids: tokenizer.decode(ids, skip_special_tokens=True)
+    def decode(ids):
+        text = tokenizer.decode(ids, skip_special_tokens=True)
+        return PreTrainedTokenizerBase.clean_up_tokenization(text) if clean else text
+
+    refer.decode = decode
     return refer
 
 
