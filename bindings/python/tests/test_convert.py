@@ -373,6 +373,30 @@ def test_torch(tmp_path):
     assert config(tmp_path / "out") == {"model_type": "electra"}
 
 
+@pytest.mark.parametrize(
+    ("prefix", "heads", "architecture"),
+    [
+        ("", (), "BertModel"),
+        ("bert.", ("predictions.transform.dense",), "BertForMaskedLM"),
+        ("bert.", ("predictions.transform.dense", "seq_relationship"), "BertForPreTraining"),
+    ],
+)
+def test_torch_without_model_type(tmp_path, prefix, heads, architecture):
+    """Files from before configurations named their family: the tensors say it."""
+    torch = pytest.importorskip("torch")
+    names = ("embeddings.word_embeddings", "embeddings.token_type_embeddings", "encoder.layer.0.attention.self.query")
+    tensors = {f"{prefix}{name}.weight": torch.randn(4, 4) for name in names}
+    tensors.update({f"cls.{name}.weight": torch.randn(4, 4) for name in heads})
+    torch.save(tensors, tmp_path / "pytorch_model.bin")
+    (tmp_path / "config.json").write_text('{"hidden_size": 4, "type_vocab_size": 2}')
+    convert(tmp_path, tmp_path / "out")
+    found = config(tmp_path / "out")
+    assert (found["model_type"], found["architectures"]) == ("bert", [architecture])
+    (tmp_path / "config.json").write_text('{"hidden_size": 4, "type_vocab_size": 1}')  # a RoBERTa, perhaps
+    with pytest.raises(ConvertError, match="found no model_type, expected one"):
+        convert(tmp_path, tmp_path / "out")
+
+
 # ---- refusals ----
 
 

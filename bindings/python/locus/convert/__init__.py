@@ -5,6 +5,7 @@
     python -m locus.convert model_quantized.onnx -o deberta  exported from transformers, quantised or not
     python -m locus.convert translate-zh_en.argosmodel -o zh-en
     python -m locus.convert stories260K.bin -o stories       llama2.c
+    python -m locus.convert SmolLM2-135M.Q8_0.gguf -o smollm2
     python -m locus.convert en_US-joe-medium.onnx -o joe     the text encoder of a Piper voice
 
 >>> locus.convert.convert("stories260K.bin", "stories")
@@ -12,11 +13,12 @@
 
 import os
 
-from . import from_ctranslate2, from_llama2c, from_onnx, from_piper, from_torch
+from . import from_ctranslate2, from_gguf, from_llama2c, from_onnx, from_piper, from_torch
 from .folder import ConvertError, companions, read_json, write_folder
 
 FORMATS = {
     "CTranslate2": from_ctranslate2,
+    "GGUF": from_gguf,
     "llama2.c": from_llama2c,
     "Piper": from_piper,
     "ONNX": from_onnx,

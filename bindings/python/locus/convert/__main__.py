@@ -10,7 +10,7 @@ def main(arguments=None):
         prog="python -m locus.convert", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument(
-        "source", metavar="SOURCE", help="a file or a folder of torch, ONNX, CTranslate2, llama2.c, Piper"
+        "source", metavar="SOURCE", help="a file or a folder of torch, ONNX, CTranslate2, GGUF, llama2.c, Piper"
     )
     parser.add_argument("-o", dest="folder", metavar="FOLDER", required=True, help="where the model goes")
     parser.add_argument("--config", metavar="FILE", help="a config.json to take in place of the one beside SOURCE")

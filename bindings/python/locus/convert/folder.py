@@ -71,6 +71,12 @@ def companions(folder):
     return found
 
 
+def halves(rows, heads):
+    """Rows of q or k, [heads, pairs, 2] to [heads, 2, pairs]: neighbours that turn together become halves."""
+    outputs, inputs = rows.shape
+    return rows.reshape(heads, outputs // heads // 2, 2, inputs).swapaxes(1, 2).reshape(outputs, inputs)
+
+
 def write_safetensors(path, tensors):
     """`tensors` (name: numpy array of float16, float32 or float64) in the order of their names."""
     header, at, arrays = {"__metadata__": {"format": "pt"}}, 0, []

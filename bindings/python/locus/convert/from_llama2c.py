@@ -10,7 +10,7 @@ import struct
 
 import numpy
 
-from .folder import ConvertError, Model
+from .folder import ConvertError, Model, halves
 
 HEADER = struct.Struct("<7i")
 MOST = 2**24
@@ -61,12 +61,6 @@ def recognises(source):
     return found is not None and os.path.getsize(source) == HEADER.size + 4 * _numbers(_shapes(*found))
 
 
-def _halves(rows, heads):
-    """Rows [heads, pairs, 2] to [heads, 2, pairs]."""
-    outputs, inputs = rows.shape
-    return rows.reshape(heads, outputs // heads // 2, 2, inputs).swapaxes(1, 2).reshape(outputs, inputs)
-
-
 def read(source):
     sizes, shared = _sizes(source)
     width, inner, layers, heads, groups, vocabulary, positions = sizes
@@ -83,7 +77,7 @@ def read(source):
         for layer in range(layers):
             rows = stack[layer]
             if name.endswith(("q_proj", "k_proj")):
-                rows = _halves(rows, heads if name.endswith("q_proj") else groups)
+                rows = halves(rows, heads if name.endswith("q_proj") else groups)
             tensors[f"model.layers.{layer}.{name}.weight"] = numpy.ascontiguousarray(rows)
     config = {
         "model_type": "llama",

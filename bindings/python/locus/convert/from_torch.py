@@ -69,10 +69,23 @@ def _floats(found):
     return tensors
 
 
-def _family(config, path):
-    """Files of old have no model_type: "BertForMaskedLM" says it."""
-    if "model_type" in config or not config.get("architectures"):
+def _by_tensors(config, tensors):
+    """"BertForMaskedLM" or the like, of a file from before configurations said so; None: it is another's."""
+    prefix = "bert." if "bert.embeddings.word_embeddings.weight" in tensors else ""
+    layout = ("embeddings.token_type_embeddings.weight", "encoder.layer.0.attention.self.query.weight")
+    if any(prefix + name not in tensors for name in layout) or config.get("type_vocab_size") != 2:
+        return None
+    if "cls.predictions.transform.dense.weight" not in tensors:
+        return "BertModel"
+    return "BertForPreTraining" if "cls.seq_relationship.weight" in tensors else "BertForMaskedLM"
+
+
+def _family(config, tensors, path):
+    """Files of old have no model_type: "BertForMaskedLM" says it, or the names of the tensors."""
+    if "model_type" in config:
         return config
+    if not config.get("architectures"):
+        config = {**config, "architectures": [_by_tensors(config, tensors)]}
     word = str(config["architectures"][0])
     for name in ("XLMRoberta", "Roberta", "DistilBert", "Albert", "Electra", "RoFormer", "MPNet", "Bert", "GPT2", "T5"):
         if word.startswith(name):
@@ -90,4 +103,4 @@ def read(source, config=None):
     path = os.path.join(folder, "config.json")
     if config is None and not os.path.exists(path):
         raise ConvertError(f"{files[0]}: found no config.json beside it, expected one (--config FILE)")
-    return Model(_family(config or read_json(path), path), tensors, companions(folder))
+    return Model(_family(config or read_json(path), tensors, path), tensors, companions(folder))
