@@ -225,14 +225,14 @@ int model_slot_wanted(const model_description *d, model_slot slot)
     case SLOT_HEAD_OUT_BIAS: return d->labels > 0;
     case SLOT_FILL_MAP:
     case SLOT_FILL_MAP_BIAS:
-    case SLOT_FILL_NORM_GAIN: return d->head == LOCUS_MODEL_FILL && !d->fill_plain;
-    case SLOT_FILL_NORM_SHIFT:
-        return d->head == LOCUS_MODEL_FILL && !d->fill_plain && d->norm_centred;
-    case SLOT_FILL_OUT: return d->head == LOCUS_MODEL_FILL && !d->fill_tied;
-    case SLOT_FILL_OUT_BIAS: return d->head == LOCUS_MODEL_FILL && !d->fill_unbiased;
-    case SLOT_LOGITS: return d->head == LOCUS_MODEL_GENERATE && !d->tied;
+    case SLOT_FILL_NORM_GAIN: return model_has_fill(d) && !d->fill_plain;
+    case SLOT_FILL_NORM_SHIFT: return model_has_fill(d) && !d->fill_plain && d->norm_centred;
+    case SLOT_FILL_OUT: return model_has_fill(d) && !d->fill_tied;
+    case SLOT_FILL_OUT_BIAS: return model_has_fill(d) && !d->fill_unbiased;
+    case SLOT_LOGITS: return d->head == LOCUS_MODEL_GENERATE && !d->tied && !d->fill_next;
     case SLOT_LOGITS_BIAS: return 0; /* where the checkpoint has one */
-    case SLOT_NARROW: return d->head == LOCUS_MODEL_GENERATE && d->embedding_width != d->width;
+    case SLOT_NARROW:
+        return d->head == LOCUS_MODEL_GENERATE && d->embedding_width != d->width && !d->fill_next;
     case SLOT_NARROW_BIAS: return 0;
     case SLOT_FINAL_NORM_GAIN: return d->final_norm;
     case SLOT_FINAL_NORM_SHIFT: return d->final_norm && has_shifts(d);

@@ -128,6 +128,7 @@ typedef struct model_description {
     int fill_plain;                   /* 1: that head is the last map alone */
     int fill_unbiased;                /* 1: which has no bias */
     int fill_tied;                    /* 1: which is the word table; a family may insist on it */
+    int fill_next;                    /* 1: LOCUS_MODEL_GENERATE by the maps of LOCUS_MODEL_FILL */
 
     int64_t features;     /* > 0: rows of that many numbers come in place of ids */
     double outer_epsilon; /* of the first and the last norm; 0: norm_epsilon */
@@ -191,6 +192,17 @@ locus_status model_read_bert_positions(const model_settings *settings, model_des
  * tensors of heads. */
 locus_status model_read_head(const model_settings *settings, model_description *d,
                              locus_error *error);
+
+/* is_decoder: causal; ...ForCausalLM and ...LMHeadModel continue a text by the head that fills masks
+ * elsewhere. For BERT and its kin. */
+locus_status model_read_decoder(const model_settings *settings, model_description *d,
+                                locus_error *error);
+
+/* 1: the checkpoint has the maps of a head that fills masks. */
+static inline int model_has_fill(const model_description *d)
+{
+    return d->head == LOCUS_MODEL_FILL || d->fill_next;
+}
 
 /* rope_theta and rope_scaling, for the scheme rope, paired in halves. */
 locus_status model_read_rope(const model_settings *settings, int64_t trained, model_description *d,

@@ -149,6 +149,18 @@ void model_set_decoder(model_description *d, int tied)
     d->tied = tied;
 }
 
+locus_status model_read_decoder(const model_settings *s, model_description *d, locus_error *error)
+{
+    const int continues =
+        model_architecture_is(s, "ForCausalLM") || model_architecture_is(s, "LMHeadModel");
+    LOCUS_TRY(model_setting_flag(s, "is_decoder", 0, &d->causal, error));
+    if (!continues) return LOCUS_OK;
+    if (!d->causal) return model_setting_refuse(s, "is_decoder", "true", error);
+    model_set_decoder(d, 0);
+    d->fill_next = 1;
+    return model_setting_flag(s, "tie_word_embeddings", 1, &d->fill_tied, error);
+}
+
 locus_status model_refuse_flag(const model_settings *s, const char *path, locus_error *error)
 {
     int set;

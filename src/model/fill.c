@@ -22,22 +22,26 @@ static const float *gather(const locus_model *m, const locus_model_batch *batch,
     return room;
 }
 
-void model_fill(const locus_model_pass *pass, const locus_model_batch *batch, const pass_work *w,
-                float *logits)
+void model_fill_rows(const locus_model *m, const pass_work *w, float *logits, const float *states,
+                     int64_t rows)
 {
-    const locus_model *m = pass->model;
     const model_description *d = &m->description;
-    const int64_t rows = batch->rows != NULL ? batch->row_count : pass->tokens;
-    const float *x = gather(m, batch, w->h, w->other);
     if (!d->fill_plain) {
-        model_map_apply(m, w->linear, &m->fill_map, w->fill, x, rows,
+        model_map_apply(m, w->linear, &m->fill_map, w->fill, states, rows,
                         &(model_end){.activation = d->fill_activation});
         const locus_rows y = {w->fill, rows, d->embedding_width};
         const locus_norm_rule rule = model_norm_rule(d, &m->fill_norm, d->embedding_width);
         locus_norm_forward(&m->workers, &rule, &y, &y);
-        x = w->fill;
+        states = w->fill;
     }
-    model_map_apply(m, w->linear, &m->fill_out, logits, x, rows, NULL);
+    model_map_apply(m, w->linear, &m->fill_out, logits, states, rows, NULL);
+}
+
+void model_fill(const locus_model_pass *pass, const locus_model_batch *batch, const pass_work *w,
+                float *logits)
+{
+    const int64_t rows = batch->rows != NULL ? batch->row_count : pass->tokens;
+    model_fill_rows(pass->model, w, logits, gather(pass->model, batch, w->h, w->other), rows);
 }
 
 int64_t locus_model_top(const float *logits, int64_t width, int64_t count, int64_t *best,

@@ -177,10 +177,12 @@ static const float *remember(const run *r, int64_t layer, int64_t s)
     const model_cache *c = r->pass->cache;
     const int64_t first = r->pass->offsets[s], length = r->pass->offsets[s + 1] - first;
     const int64_t D = d->head_dim, width = model_qkv_width(d), kv = model_kv_width(d);
+    const int interleaved = d->options.pairing == LOCUS_PAIRING_INTERLEAVED;
     float *qkv = r->w.qkv + first * width;
     for (int64_t h = 0; r->w.turns != NULL && h < d->heads + d->kv_heads; h++)
         r->m->workers.kernels->turn(qkv + h * D, width, qkv + h * D, width, r->w.turns + first * D,
-                                    D / 2, 0, 1.0f, length, D, (locus_prefetch_rows){.rows = NULL});
+                                    D / 2, interleaved, 1.0f, length, D,
+                                    (locus_prefetch_rows){.rows = NULL});
     float *row = c->kv + (layer * c->rows + c->slot[s]) * c->capacity * kv;
     for (int64_t i = 0; i < length; i++)
         memcpy(row + (c->past[s] + i) * kv, qkv + i * width + d->heads * D,
@@ -446,7 +448,11 @@ static void give_embedding(const run *r)
 /* Logits of the token behind each of `rows` states. */
 static void give_continuation(const run *r, float *logits, const float *states, int64_t rows)
 {
-    model_map_apply(r->m, r->w.linear, &r->m->logits, logits, narrow(r, states, rows), rows, NULL);
+    if (r->d->fill_next)
+        model_fill_rows(r->m, &r->w, logits, states, rows);
+    else
+        model_map_apply(r->m, r->w.linear, &r->m->logits, logits, narrow(r, states, rows), rows,
+                        NULL);
 }
 
 /* Behind every token, and behind the last one of each sequence that has any. */

@@ -67,7 +67,7 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
     if (d->head == LOCUS_MODEL_CLASSIFY) w->pooled = carve(&c, sequences, d->width, sizeof(float));
     if (p->model->narrow.packed.panels != NULL)
         w->narrowed = carve(&c, N > sequences ? N : sequences, d->embedding_width, sizeof(float));
-    if (d->head == LOCUS_MODEL_FILL) w->fill = carve(&c, N, d->embedding_width, sizeof(float));
+    if (model_has_fill(d)) w->fill = carve(&c, N, d->embedding_width, sizeof(float));
     if (d->conformer) w->glu = carve(&c, N, d->width, sizeof(float));
     if (d->turned_input) w->turned = carve(&c, N, d->width, sizeof(float));
     if (d->memory > 0) {

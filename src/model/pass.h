@@ -128,6 +128,10 @@ locus_tensor model_segment_scores(const locus_model_pass *pass, const locus_mode
 void model_fill(const locus_model_pass *pass, const locus_model_batch *batch, const pass_work *w,
                 float *logits);
 
+/* The same from `rows` states. */
+void model_fill_rows(const locus_model *m, const pass_work *w, float *logits, const float *states,
+                     int64_t rows);
+
 /* The convolution beside the first layer, without workspace. */
 locus_convolution model_convolution(const locus_model *m);
 

@@ -524,7 +524,7 @@ static locus_status read_logits(loader *r)
     locus_model *m = r->m;
     const model_description *d = r->d;
     const int64_t V = d->vocabulary, W = d->embedding_width;
-    if (d->head != LOCUS_MODEL_GENERATE) return LOCUS_OK;
+    if (d->head != LOCUS_MODEL_GENERATE || d->fill_next) return LOCUS_OK;
     if (model_slot_wanted(d, SLOT_NARROW))
         LOCUS_TRY(read_map(r, SLOT_NARROW, 0, W, d->width, &m->narrow));
     if (!d->tied)
@@ -611,7 +611,7 @@ static locus_status read_whole(loader *r, const float **relative, const float **
         LOCUS_TRY(read_map(r, SLOT_HEAD_MAP, 0, d->width, d->width, &m->head_map));
     if (model_slot_wanted(d, SLOT_HEAD_OUT))
         LOCUS_TRY(read_map(r, SLOT_HEAD_OUT, 0, d->labels, d->width, &m->head_out));
-    if (d->head == LOCUS_MODEL_FILL) LOCUS_TRY(read_fill(r));
+    if (model_has_fill(d)) LOCUS_TRY(read_fill(r));
     LOCUS_TRY(read_convolution(r));
     LOCUS_TRY(make_window_rows(r));
     LOCUS_TRY(read_array(r, SLOT_BIAS, 0, bias));
@@ -628,16 +628,16 @@ static locus_status read_whole(loader *r, const float **relative, const float **
 /* The largest of what is packed. */
 static int64_t scratch_floats(const model_description *d)
 {
-    const int64_t counts[] = {
-        d->conformer ? d->width * (d->depth_taps + 2) : 0,
-        d->width * d->cluster_width[0],
-        3 * model_slot_elements(d, SLOT_Q),
-        model_slot_elements(d, SLOT_IN),
-        model_slot_elements(d, SLOT_EMBEDDING_MAP),
-        model_slot_elements(d, SLOT_HEAD_MAP),
-        d->head == LOCUS_MODEL_FILL ? model_slot_elements(d, SLOT_FILL_OUT) : 0,
-        d->head == LOCUS_MODEL_GENERATE ? model_slot_elements(d, SLOT_LOGITS) : 0,
-        model_slot_elements(d, SLOT_HEAD_OUT)};
+    const int64_t counts[] = {d->conformer ? d->width * (d->depth_taps + 2) : 0,
+                              d->width * d->cluster_width[0],
+                              3 * model_slot_elements(d, SLOT_Q),
+                              model_slot_elements(d, SLOT_IN),
+                              model_slot_elements(d, SLOT_EMBEDDING_MAP),
+                              model_slot_elements(d, SLOT_HEAD_MAP),
+                              model_has_fill(d) ? model_slot_elements(d, SLOT_FILL_OUT) : 0,
+                              d->head == LOCUS_MODEL_GENERATE ? model_slot_elements(d, SLOT_LOGITS)
+                                                              : 0,
+                              model_slot_elements(d, SLOT_HEAD_OUT)};
     int64_t most = 0;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         if (counts[i] > most) most = counts[i];

@@ -61,6 +61,10 @@ OPT = dict(
     SPECIAL, hidden_size=48, num_hidden_layers=3, num_attention_heads=4, ffn_dim=100, max_position_embeddings=64,
     word_embed_proj_dim=48,
 )  # fmt: skip
+DECODER = dict(
+    SPECIAL, hidden_size=48, num_hidden_layers=3, num_attention_heads=4, intermediate_size=100,
+    max_position_embeddings=64, is_decoder=True,
+)  # fmt: skip
 T5 = dict(
     d_model=48, num_layers=3, num_heads=4, d_kv=10, d_ff=100, vocab_size=VOCABULARY,
     decoder_start_token_id=0, relative_attention_num_buckets=16, relative_attention_max_distance=20, eos_token_id=2,
@@ -78,6 +82,10 @@ RANDOM.update(
         "opt": ("OPT", OPT),
         "opt-narrow": ("OPT", dict(OPT, word_embed_proj_dim=32)),
         "opt-norm-after": ("OPT", dict(OPT, do_layer_norm_before=False)),
+        "bert": ("Bert", DECODER),
+        "bert-own-table": ("Bert", dict(DECODER, tie_word_embeddings=False, hidden_act="gelu_new")),
+        "electra": ("Electra", dict(DECODER, embedding_size=24)),
+        "roformer": ("RoFormer", dict(DECODER, embedding_size=24)),
         "bloom": ("Bloom", dict(SPECIAL, hidden_size=48, n_layer=3, n_head=6)),
         "mpt": ("Mpt", dict(SPECIAL, d_model=48, n_layers=3, n_heads=4, max_seq_len=64)),
         "t5": ("T5", T5),
@@ -116,14 +124,14 @@ def make_random(folder, kind, settings):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             middle = 1.0 if parameter.dim() == 1 and name.endswith("weight") else 0.0
-            if "embed_positions" not in name or kind != "Marian":  # a sinusoid
+            if "embed_positions" not in name or kind == "OPT":  # elsewhere a sinusoid
                 parameter.normal_(middle, 0.1 if parameter.dim() == 1 or "T5" in kind else 0.2)
     model.save_pretrained(folder)
 
 
 def class_of(kind):
     return kind + {"T5": "ForConditionalGeneration", "MT5": "ForConditionalGeneration",
-                   "UMT5": "ForConditionalGeneration", "Marian": "MTModel", "GPT2": "LMHeadModel"}.get(kind, "ForCausalLM")  # fmt: skip
+                   "UMT5": "ForConditionalGeneration", "Marian": "MTModel", "GPT2": "LMHeadModel", "Bert": "LMHeadModel"}.get(kind, "ForCausalLM")  # fmt: skip
 
 
 def run_locus(folder, ids, *arguments):

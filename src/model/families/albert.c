@@ -10,6 +10,7 @@ static locus_status describe(const model_settings *s, model_description *d, locu
     int64_t one;
     LOCUS_TRY(model_setting_integer(s, "num_hidden_groups", 1, 1, 1, &one, error));
     LOCUS_TRY(model_setting_integer(s, "inner_group_num", 1, 1, 1, &one, error));
+    LOCUS_TRY(model_refuse_flag(s, "is_decoder", error));
     LOCUS_TRY(model_describe_bert(s, d, error));
     LOCUS_TRY(model_read_activation(s, "hidden_act", "gelu_new", &d->activation, error));
     LOCUS_TRY(

@@ -51,9 +51,9 @@ const model_name model_bert_names[] = {
 
 locus_status model_describe_bert(const model_settings *s, model_description *d, locus_error *error)
 {
-    LOCUS_TRY(model_refuse_flag(s, "is_decoder", error));
     LOCUS_TRY(model_refuse_flag(s, "add_cross_attention", error));
     LOCUS_TRY(model_read_bert_sizes(s, d, error));
+    LOCUS_TRY(model_read_decoder(s, d, error));
     LOCUS_TRY(model_setting_integer(s, "type_vocab_size", 2, 0, 1 << 16, &d->types, error));
     return model_read_bert_positions(s, d, error);
 }

@@ -5,6 +5,7 @@
 locus_status model_describe_roberta(const model_settings *s, model_description *d,
                                     locus_error *error)
 {
+    LOCUS_TRY(model_refuse_flag(s, "is_decoder", error)); /* generate() counts from 0 there */
     LOCUS_TRY(model_describe_bert(s, d, error));
     LOCUS_TRY(
         model_setting_integer(s, "pad_token_id", 1, 0, d->vocabulary - 1, &d->padding, error));

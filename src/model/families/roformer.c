@@ -7,10 +7,10 @@
 
 static locus_status describe(const model_settings *s, model_description *d, locus_error *error)
 {
-    LOCUS_TRY(model_refuse_flag(s, "is_decoder", error));
     LOCUS_TRY(model_refuse_flag(s, "add_cross_attention", error));
     LOCUS_TRY(model_refuse_flag(s, "rotary_value", error));
     LOCUS_TRY(model_read_bert_sizes(s, d, error));
+    LOCUS_TRY(model_read_decoder(s, d, error));
     LOCUS_TRY(
         model_setting_integer(s, "embedding_size", d->width, 1, 65536, &d->embedding_width, error));
     LOCUS_TRY(model_setting_integer(s, "type_vocab_size", 2, 0, 1 << 16, &d->types, error));
@@ -22,6 +22,7 @@ static locus_status describe(const model_settings *s, model_description *d, locu
     d->options_given = 1;
     d->options.pairing = LOCUS_PAIRING_INTERLEAVED;
     d->options.base = 10000.0;
+    if (d->causal) d->rope = (model_rope){.base = d->options.base, .factor = 1.0}; /* of caches */
     return LOCUS_OK;
 }
 
