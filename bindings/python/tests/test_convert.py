@@ -151,7 +151,8 @@ def translation(first=0, words=(9, 9), width=8, inner=12):
     linear("decoder/layer_0/attention/linear_1", 2 * width, width)
     linear("decoder/layer_0/attention/linear_2", width, width)
     tensors["decoder/projection/bias"] = floats(words[1])
-    tensors["encoder/activation"] = numpy.int8(2)
+    for side in ("encoder", "decoder"):
+        tensors[side + "/activation"] = numpy.int8(2)
     return tensors
 
 
@@ -208,6 +209,33 @@ def test_ctranslate2_old(tmp_path):
     positions = found["model.encoder.embed_positions.weight"]
     numpy.testing.assert_allclose(positions[0, [0, 4]], [numpy.sin(1), numpy.cos(1)], rtol=1e-6)
     numpy.testing.assert_allclose(positions[4, [3, 7]], [numpy.sin(5e-4), numpy.cos(5e-4)], rtol=1e-5)
+
+
+def test_ctranslate2_of_two_kinds(tmp_path):
+    """An encoder of two layers with norms behind, a decoder of one with norms before, other heads and activation."""
+    tensors = translation()
+    for name in [name for name in tensors if name.startswith("encoder/layer_0/")]:
+        tensors[name.replace("layer_0", "layer_1")] = floats(*tensors[name].shape)
+    tensors["decoder/layer_norm/gamma"], tensors["decoder/layer_norm/beta"] = floats(8), floats(8)
+    tensors["decoder/pre_norm"], tensors["decoder/num_heads"] = numpy.int8(1), numpy.int16(4)
+    tensors["decoder/activation"] = numpy.int8(0)
+    tensors["decoder/scale_embeddings"] = numpy.int8(0)
+    for name in ("encoder/embeddings_0", "decoder/embeddings", "decoder/projection"):
+        tensors[name + "/weight"] = floats(9, 8)
+    write_ctranslate2(tmp_path / "model.bin", tensors)
+    convert(tmp_path, tmp_path / "out")
+    settings = config(tmp_path / "out")
+    assert (settings["encoder_layers"], settings["decoder_layers"]) == (2, 1)
+    assert (settings["encoder_attention_heads"], settings["decoder_attention_heads"]) == (2, 4)
+    assert not settings["normalize_before"] and settings["decoder_normalize_before"]
+    assert not settings["add_final_layer_norm"] and settings["decoder_add_final_layer_norm"]
+    assert (settings["activation_function"], settings["decoder_activation_function"]) == ("swish", "relu")
+    assert settings["scale_embedding"] and not settings["decoder_scale_embedding"]
+    assert locus.Model(tmp_path / "out").info["family"] == "marian"
+    tensors["decoder/activation"] = numpy.int8(9)
+    write_ctranslate2(tmp_path / "model.bin", tensors)
+    with pytest.raises(ConvertError, match="decoder/activation: found 9, expected one of"):
+        convert(tmp_path, tmp_path / "out")
 
 
 # ---- ONNX ----

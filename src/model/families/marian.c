@@ -102,12 +102,30 @@ static locus_status describe_encoder(const model_settings *s, model_description 
     return read_stack(s, "encoder_layers", "encoder_attention_heads", "encoder_ffn_dim", d, error);
 }
 
+/* Where the decoder is of another kind than the encoder: keys of ours, which converters write.
+ * transformers' own Marian has one kind. */
+static locus_status read_own_kind(const model_settings *s, model_description *d, locus_error *error)
+{
+    static const char activation[] = "decoder_activation_function";
+    int scaled = d->embedding_factor != 1.0;
+    LOCUS_TRY(
+        model_setting_flag(s, "decoder_normalize_before", d->norm_first, &d->norm_first, error));
+    LOCUS_TRY(model_setting_flag(s, "decoder_add_final_layer_norm", d->final_norm, &d->final_norm,
+                                 error));
+    LOCUS_TRY(model_setting_flag(s, "decoder_scale_embedding", scaled, &scaled, error));
+    d->embedding_factor = scaled ? sqrt((double)d->width) : 1.0;
+    return model_setting_find(s, activation) == NULL
+               ? LOCUS_OK
+               : model_read_activation(s, activation, NULL, &d->activation, error);
+}
+
 static locus_status describe_decoder(const model_settings *s, model_description *d,
                                      locus_error *error)
 {
     int tied;
     LOCUS_TRY(
         read_stack(s, "decoder_layers", "decoder_attention_heads", "decoder_ffn_dim", d, error));
+    LOCUS_TRY(read_own_kind(s, d, error));
     LOCUS_TRY(model_setting_flag(s, "tie_word_embeddings", 1, &tied, error));
     LOCUS_TRY(
         model_setting_flag(s, "share_encoder_decoder_embeddings", 1, &d->shared_words, error));

@@ -201,20 +201,32 @@ def _convert(path):
 
 
 def _config(source, tensors, layers, words, shared, tied, zero_start):
-    heads = source.option("num_heads", 8)
+    heads = dict.fromkeys(layers, source.option("num_heads", 8))
     first = {side: source.option(side + "/pre_norm", 1) for side in layers}
     scale = {side: source.option(side + "/scale_embeddings", 1) for side in layers}
-    activation = source.option("encoder/activation", 0)
+    activation = {side: source.option(side + "/activation", 0) for side in layers}
     end = {side: f"model.{side}.layer_norm.weight" in tensors for side in layers}
-    source.left -= {"decoder/activation", "decoder/alignment_heads", "decoder/alignment_layer"}
+    source.left -= {"decoder/alignment_heads", "decoder/alignment_layer"}
     for name in UNKNOWN:
         if source.option(name, 0) != 0:
             raise ConvertError(f"{source.path}: {name}: found {source.option(name, 0)}, expected 0")
     for side in layers:
-        heads = source.option(side + "/num_heads", heads)
+        heads[side] = source.option(side + "/num_heads", heads[side])
+        if activation[side] not in ACTIVATIONS:
+            expected = f"expected one of {sorted(ACTIVATIONS)}"
+            raise ConvertError(f"{source.path}: {side}/activation: found {activation[side]}, {expected}")
     source.check_all_used()
-    if first["encoder"] != first["decoder"] or end["encoder"] != end["decoder"] or activation not in ACTIVATIONS:
-        raise ConvertError(f"{source.path}: found an encoder and a decoder of two kinds, expected one kind")
+    kinds = {
+        side: {
+            "activation_function": ACTIVATIONS[activation[side]],
+            "scale_embedding": bool(scale[side]),
+            "normalize_before": bool(first[side]),
+            "add_final_layer_norm": end[side],
+        }
+        for side in layers
+    }
+    # keys of ours: transformers' Marian has decoders of the encoder's kind only
+    other = {"decoder_" + key: kind for key, kind in kinds["decoder"].items() if kind != kinds["encoder"][key]}
     width = words["encoder"].shape[1]
     inner = [tensors[f"model.{side}.layers.0.fc1.weight"].shape[0] for side in ("encoder", "decoder")]
     last = words["decoder"].shape[0] - 1
@@ -224,17 +236,15 @@ def _config(source, tensors, layers, words, shared, tied, zero_start):
         "d_model": width,
         "encoder_layers": layers["encoder"],
         "decoder_layers": layers["decoder"],
-        "encoder_attention_heads": heads,
-        "decoder_attention_heads": heads,
+        "encoder_attention_heads": heads["encoder"],
+        "decoder_attention_heads": heads["decoder"],
         "encoder_ffn_dim": inner[0],
         "decoder_ffn_dim": inner[1],
-        "activation_function": ACTIVATIONS[activation],
+        **kinds["encoder"],
+        **other,
         "vocab_size": words["encoder"].shape[0],
         "decoder_vocab_size": words["decoder"].shape[0],
         "max_position_embeddings": min(tensors[f"model.{side}.embed_positions.weight"].shape[0] for side in layers),
-        "scale_embedding": bool(scale["encoder"]),
-        "normalize_before": bool(first["encoder"]),
-        "add_final_layer_norm": end["encoder"],
         "static_position_embeddings": True,
         "share_encoder_decoder_embeddings": shared,
         "tie_word_embeddings": tied,
