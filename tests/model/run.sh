@@ -21,21 +21,16 @@ fi
 HF_HUB_OFFLINE=1 TRANSFORMERS_VERBOSITY=error PYTHONDONTWRITEBYTECODE=1
 export HF_HUB_OFFLINE TRANSFORMERS_VERBOSITY PYTHONDONTWRITEBYTECODE
 
-"$python" tests/model/compare.py --random "$SCRATCH" >"$SCRATCH/random.txt" 2>"$SCRATCH/random.err" ||
-    { tail -n 20 "$SCRATCH/random.err"; echo "FAILED compare.py --random" >>"$SCRATCH/random.txt"; }
-"$python" tests/model/generate.py --random "$SCRATCH" >"$SCRATCH/decoders.txt" 2>"$SCRATCH/decoders.err" ||
-    { tail -n 20 "$SCRATCH/decoders.err"; echo "FAILED generate.py --random" >>"$SCRATCH/decoders.txt"; }
-"$python" tests/model/compare.py --trained "$(dirname "$python")/../../models" ${LOCUS_TEST_FULL:+--full} \
-    >"$SCRATCH/trained.txt" 2>"$SCRATCH/trained.err" ||
-    { tail -n 20 "$SCRATCH/trained.err"; echo "FAILED compare.py --trained" >>"$SCRATCH/trained.txt"; }
-"$python" tests/model/generate.py --trained "$(dirname "$python")/../../models" \
-    >>"$SCRATCH/decoders.txt" 2>"$SCRATCH/decoders.err" ||
-    { tail -n 20 "$SCRATCH/decoders.err"; echo "FAILED generate.py --trained" >>"$SCRATCH/decoders.txt"; }
-
-"$python" tests/model/text.py "$(dirname "$python")/../../models" >"$SCRATCH/text.txt" 2>"$SCRATCH/text.err" ||
-    { tail -n 20 "$SCRATCH/text.err"; echo "FAILED text.py" >>"$SCRATCH/text.txt"; }
+compare() { # SCRIPT ARGUMENT...: its lines go to results
+    script=$1
+    shift
+    "$python" "tests/model/$script" "$@" >>"$SCRATCH/results" 2>"$SCRATCH/error" ||
+        { tail -n 20 "$SCRATCH/error"; echo "FAILED $script it ended early" >>"$SCRATCH/results"; }
+}
+compare compare.py "$SCRATCH"
+compare generate.py "$SCRATCH"
+compare trained.py ${LOCUS_TEST_FULL:+--all} "$(dirname "$python")/../../models"
 # RESULT NAME DETAIL...
-cat "$SCRATCH/random.txt" "$SCRATCH/decoders.txt" "$SCRATCH/trained.txt" "$SCRATCH/text.txt" >"$SCRATCH/results"
 while read -r result name detail; do
     begin "model/transformers/$name"
     case $result in
