@@ -18,6 +18,12 @@ from locus import _native
 from locus._errors import LocusValueError
 from locus._schemes import DIFFERENTIABLE, TENSORS
 
+if dist.is_available() and not dist.is_initialized():
+    # Its functions have the group that exists when it is imported as a default argument, and optimizers import it by way of
+    # torch._dynamo. Imported after init_process_group it would keep that group, and gloo's threads, beyond
+    # destroy_process_group; one of them may then want the interpreter that has ended, which aborts the rank.
+    import torch.distributed.nn.functional  # noqa: F401
+
 _REFUSED = ("q_offsets", "k_offsets")
 _TRAVEL = ("k", "v", "key_mask", "k_positions")  # with the keys
 _AXIS = {"k": 2, "v": 2, "key_mask": 1}  # of rows; positions have it last
