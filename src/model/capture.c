@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 #include <math.h>
+#include <string.h>
 
 #include "core/error.h"
 #include "core/memory.h"
 #include "model/pass.h"
 
-static locus_status attention_config(const locus_model *m, locus_config *config)
+locus_status model_attention_config(const locus_model *m, const char *scheme, locus_config *config)
 {
     const model_description *d = &m->description;
-    LOCUS_TRY(locus_config_init(config, d->scheme));
-    if (d->options_given) config->options = d->options;
+    LOCUS_TRY(locus_config_init(config, scheme));
+    if (d->options_given && strcmp(scheme, d->scheme) == 0) config->options = d->options;
     if (d->scaled_products) config->scale = 1.0 / sqrt((double)d->head_dim);
     config->causal = (uint32_t)d->causal;
+    if (d->same_length) config->window_left = d->memory - 1;
     config->threads = m->workers.threads;
     config->isa = m->workers.kernels->isa;
     config->allocator = m->allocator;
@@ -86,7 +88,7 @@ locus_status locus_model_attention_in(const locus_model *m, int64_t layer, const
     const model_layer *weights = model_layer_at(m, layer);
     const int64_t D = m->description.head_dim, H = m->description.heads;
     const int64_t width = weights->qkv.packed.outputs, kv_heads = (width / D - H) / 2;
-    LOCUS_TRY(attention_config(m, config));
+    LOCUS_TRY(model_attention_config(m, m->description.scheme, config));
     *in = weights->tables;
     in->q = columns_of(qkv, 0, tokens, H, D, width);
     in->k = columns_of(qkv, H * D, tokens, kv_heads, D, width);

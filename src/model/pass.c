@@ -2,7 +2,6 @@
 #include "model/pass.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
 #include "core/error.h"
@@ -139,16 +138,10 @@ static locus_status make_plan(const locus_model_pass *p, pass_plan *made, locus_
     const int turned = p->cache != NULL && d->rope.base > 0.0;
     float frequency[MODEL_MOST_PAIRS];
     locus_config config;
-    LOCUS_TRY(locus_config_init(&config, made->cross || turned ? "none" : d->scheme));
-    if (d->options_given && !made->cross && !turned) config.options = d->options;
+    LOCUS_TRY(model_attention_config(m, made->cross || turned ? "none" : d->scheme, &config));
     if (d->distances) config.options.delta_min = model_first_distance(p);
-    if (d->scaled_products) config.scale = 1.0 / sqrt((double)d->head_dim);
     if (made->cross && d->cross_unscaled) config.scale = 1.0;
-    config.causal = (uint32_t)(d->causal && !made->cross);
-    if (d->same_length) config.window_left = d->memory - 1;
-    config.threads = m->workers.threads;
-    config.isa = m->workers.kernels->isa;
-    config.allocator = m->allocator;
+    if (made->cross) config.causal = 0;
     locus_tensors shapes = shapes_of(p, made);
     if (d->rope.kind == MODEL_ROPE_DYNAMIC && shapes.frequencies.rank != 0) {
         model_rope_frequencies(d, made->all ? p->longest : made->keys, frequency);
