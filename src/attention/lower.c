@@ -147,27 +147,37 @@ typedef struct turn_side {
     const locus_tensor *given; /* q_positions or k_positions, may be absent */
     int64_t first, rows;       /* position of row 0 without them */
     double direction;          /* of the gain: 1 for queries, -1 for keys */
+    int64_t entries;           /* of the batch that have positions of their own, or 1 */
+    float *table;              /* [entries][rows][2][pairs] */
 } turn_side;
+
+/* Tables that differ from one batch entry to the next. */
+static int64_t turn_entries(const locus_call *call, const locus_tensor *given)
+{
+    const uint32_t batched = call->options.axes > 1 ? 3 : 2;
+    return given->rank == batched ? call->B : 1;
+}
 
 static turn_side query_side(const locus_call *call)
 {
-    return (turn_side){0, &call->q_positions, call->query_offset, call->Tq, 1.0};
+    return (turn_side){.given = &call->q_positions,
+                       .first = call->query_offset,
+                       .rows = call->Tq,
+                       .direction = 1.0,
+                       .entries = turn_entries(call, &call->q_positions)};
 }
 static turn_side key_side(const locus_call *call)
 {
-    return (turn_side){1, &call->k_positions, 0, call->Tk, -1.0};
+    return (turn_side){.is_key = 1,
+                       .given = &call->k_positions,
+                       .rows = call->Tk,
+                       .direction = -1.0,
+                       .entries = turn_entries(call, &call->k_positions)};
 }
 
 static int brings_positions(const locus_call *call)
 {
     return locus_present(&call->q_positions) || locus_present(&call->k_positions);
-}
-
-/* Tables that differ from one batch entry to the next. */
-static int64_t turn_entries(const locus_call *call, const turn_side *side)
-{
-    const uint32_t batched = call->options.axes > 1 ? 3 : 2;
-    return side->given->rank == batched ? call->B : 1;
 }
 
 /* Of the position, what the gain of a row counts: steps inside its block. Positions that the call
@@ -178,29 +188,55 @@ static int64_t gain_steps(const locus_plan *plan, int64_t position)
     return position - plan->gain_block * locus_gain_block_of(plan, position);
 }
 
-/* cos and sin of every row, [entries][rows][2][pairs], times the gain. */
-static float *turn_table(const locus_plan *plan, const turn_side *side, int64_t entries)
+/* Of every position in turn: cos and sin of pair t for each side, times its gain. */
+static void turn_pair(const locus_plan *plan, const turn_side *sides, int count, int64_t t,
+                      int64_t entry, double frequency, double log_gain)
 {
     const locus_call *call = &plan->call;
-    const int64_t rows = side->rows, run = call->pairs / call->options.axes;
-    float *table =
-        locus_allocate(plan->allocator, (size_t)(entries * rows * call->pairs), 2 * sizeof *table);
-    if (table == NULL) return NULL;
-    for (int64_t t = 0; t < call->pairs; t++) {
-        double frequency, log_gain;
-        call->scheme->turn(call, t, &frequency, &log_gain);
-        for (int64_t i = 0; i < entries * rows; i++) {
-            const int64_t row = i % rows;
-            const int64_t position =
-                locus_call_position(call, side->is_key, i / rows, row, t / run, side->first + row);
-            const double angle = (double)position * frequency;
-            const double steps = (double)gain_steps(plan, position);
-            const double gain = log_gain == 0.0 ? 1.0 : exp(side->direction * steps * log_gain);
-            table[2 * i * call->pairs + t] = (float)(gain * cos(angle));
-            table[(2 * i + 1) * call->pairs + t] = (float)(gain * sin(angle));
+    const int64_t axis = t / (call->pairs / call->options.axes), rows = sides->rows;
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t position =
+            locus_call_position(call, sides->is_key, entry, row, axis, sides->first + row);
+        const double angle = (double)position * frequency;
+        const double cosine = cos(angle), sine = sin(angle);
+        const double steps = log_gain == 0.0 ? 0.0 : (double)gain_steps(plan, position);
+        for (int s = 0; s < count; s++) {
+            const double gain = log_gain == 0.0 ? 1.0 : exp(sides[s].direction * steps * log_gain);
+            float *to = sides[s].table + 2 * (entry * rows + row) * call->pairs + t;
+            to[0] = (float)(gain * cosine);
+            to[call->pairs] = (float)(gain * sine);
         }
     }
-    return table;
+}
+
+/* The tables of `count` sides, which have the same positions. */
+static void fill_turns(const locus_plan *plan, const turn_side *sides, int count)
+{
+    for (int64_t t = 0; t < plan->call.pairs; t++) {
+        double frequency, log_gain;
+        plan->call.scheme->turn(&plan->call, t, &frequency, &log_gain);
+        for (int64_t entry = 0; entry < sides->entries; entry++)
+            turn_pair(plan, sides, count, t, entry, frequency, log_gain);
+    }
+}
+
+/* Both tables: at once, where queries and keys stand at the same positions. */
+static locus_status make_turns(locus_plan *plan, const turn_side *queries, const turn_side *keys)
+{
+    turn_side sides[2] = {*queries, *keys};
+    for (int s = 0; s < 2; s++) {
+        sides[s].table =
+            locus_allocate(plan->allocator,
+                           (size_t)(sides[s].entries * sides[s].rows * plan->call.pairs),
+                           2 * sizeof(float));
+        *(s == 0 ? &plan->turn_query : &plan->turn_key) = sides[s].table;
+        if (sides[s].table == NULL) return LOCUS_ERR_MEMORY;
+    }
+    const int alike = !brings_positions(&plan->call) && queries->first == keys->first &&
+                      queries->rows == keys->rows;
+    fill_turns(plan, sides, alike ? 2 : 1);
+    if (!alike) fill_turns(plan, sides + 1, 1);
+    return LOCUS_OK;
 }
 
 /* The largest block over which no gain exceeds e^40. */
@@ -219,8 +255,7 @@ static int64_t choose_gain_block(const locus_call *call, double *steepest)
 
 static void spread_of(const locus_call *call, const turn_side *side, int64_t *low, int64_t *high)
 {
-    const int64_t entries = turn_entries(call, side);
-    for (int64_t i = 0; i < entries * side->rows; i++) {
+    for (int64_t i = 0; i < side->entries * side->rows; i++) {
         const int64_t row = i % side->rows;
         const int64_t p =
             locus_call_position(call, side->is_key, i / side->rows, row, 0, side->first + row);
@@ -296,9 +331,7 @@ static locus_status lower_turns_of_all(locus_plan *plan)
     query_rows.rows = low < high ? high - low : 0;
     key_rows.rows = keys;
     plan->gain_block = choose_gain_block(call, &steepest);
-    plan->turn_query = turn_table(plan, &query_rows, 1);
-    plan->turn_key = turn_table(plan, &key_rows, 1);
-    return plan->turn_query && plan->turn_key ? LOCUS_OK : LOCUS_ERR_MEMORY;
+    return make_turns(plan, &query_rows, &key_rows);
 }
 
 /* Those of a shape are among them. */
@@ -320,19 +353,15 @@ static locus_status lower_turns(locus_plan *plan, locus_error *error)
     const locus_call *call = &plan->call;
     if (call->sequences > 0) return brings_positions(call) ? LOCUS_OK : lower_turns_of_all(plan);
     const turn_side queries = query_side(call), keys = key_side(call);
-    const int64_t query_entries = turn_entries(call, &queries);
-    const int64_t key_entries = turn_entries(call, &keys);
     const locus_status status = lower_gains(plan, error);
     if (status != LOCUS_OK) return status;
     if (shares_turns(plan)) {
         share_turns(plan);
         return LOCUS_OK;
     }
-    plan->turn_query = turn_table(plan, &queries, query_entries);
-    plan->turn_key = turn_table(plan, &keys, key_entries);
-    plan->turn_query_batch = query_entries > 1 ? 2 * call->pairs * call->Tq : 0;
-    plan->turn_key_batch = key_entries > 1 ? 2 * call->pairs * call->Tk : 0;
-    return plan->turn_query && plan->turn_key ? LOCUS_OK : LOCUS_ERR_MEMORY;
+    plan->turn_query_batch = queries.entries > 1 ? 2 * call->pairs * call->Tq : 0;
+    plan->turn_key_batch = keys.entries > 1 ? 2 * call->pairs * call->Tk : 0;
+    return make_turns(plan, &queries, &keys);
 }
 
 static int has_tables(const locus_plan *plan, const locus_tensors *shapes)
