@@ -119,7 +119,7 @@ static void finish_queries(const locus_backward_worker *w, const locus_gradient_
     const float factor = (float)plan->call.scale;
     if (w->slot->u != NULL) add_rows(plan, rows->dcontent, count, w->slot->u);
     if (w->slot->w != NULL) add_rows(plan, rows->dposition, count, w->slot->w);
-    if (!w->call->wanted.q) return;
+    if (!w->call->wanted.q || rows->dq_is_written) return;
     if (plan->turn_query != NULL)
         locus_turn_rows(plan, (locus_sums){rows->dcontent, D}, rows->dcontent, D,
                         locus_query_turns(plan, w->head.b, first), -1.0f, count);
@@ -175,7 +175,7 @@ static void run_group(locus_backward_worker *w, const backward_task *task, int64
         high = max_i64(high, q->tile_to);
         tiles += q->tile_to - q->tile_from;
     }
-    fetch_next(w->call, task, from, to, tiles, &w->prefetch);
+    if (locus_tile_fetches(w->head.plan)) fetch_next(w->call, task, from, to, tiles, &w->prefetch);
     for (int64_t t = low; t < high; t++)
         for (int64_t g = 0; g < count; g++) {
             locus_gradient_rows *rows = &w->rows[g];

@@ -13,7 +13,7 @@ static void carve_rows(const locus_plan *plan, locus_arena *arena, locus_gradien
     r->lse = locus_take_floats(arena, count);
     r->factor = locus_take_floats(arena, count);
     r->row_dot = locus_take_floats(arena, count);
-    r->dout = locus_take_floats(arena, count * plan->call.Dv);
+    r->dout_rows = locus_take_floats(arena, count * plan->call.Dv);
     r->dout_bad = locus_take_flags(arena, 1, count);
     r->dcontent = locus_take_floats(arena, count * D);
     r->dposition = plan->same_query_rows

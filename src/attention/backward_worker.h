@@ -14,12 +14,15 @@ typedef struct locus_gradient_rows {
     locus_queries queries;
     float *lse, *factor; /* [rows] P = e^(s - lse) factor                          */
     float *row_dot;      /* [rows] dout . out - dlse                               */
-    float *dout;         /* [rows][Dv]                                             */
+    const float *dout;   /* rows of Dv floats: the caller's, or dout_rows          */
+    int64_t dout_stride; /* from one of them to the next                           */
+    float *dout_rows;    /* [rows][Dv] copies, where they lie far apart or are no floats */
     uint8_t *dout_bad;   /* [rows]                                                 */
     float *dcontent;     /* [rows][D] of turned q + u                              */
     float *dposition;    /* [rows][D] of q + w; dcontent, if the plan has same_query_rows */
     float *dpos_q;       /* [rows][D] of pos_q                                     */
     int fresh;           /* dcontent and dpos_q hold nothing yet                   */
+    int dq_is_written;   /* the only key tile wrote dq itself; dcontent holds nothing */
 } locus_gradient_rows;
 
 typedef struct locus_backward_worker {

@@ -23,6 +23,8 @@ enum {
     KEY_SIDE_TILE = 192, /* rows and keys, with a table on the key side */
     L2_FLOATS = 1 << 18, /* of keys and values: half of the second cache */
     TASKS_PER_THREAD = 8,
+    UNFETCHED =
+        32, /* up to so many queries and keys, nothing is fetched ahead, in both directions */
 
     /* the rows path: queries, keys of a tile, keys of a split */
     ROWS_PATH_QUERIES = 8, /* up to so many, packing the keys costs more than it saves */

@@ -45,14 +45,30 @@ static void mend_unseeing_rows(const locus_backward_worker *w, locus_gradient_ro
     }
 }
 
+/* Rows of dout are read where they lie, if that is side by side. */
+static void load_dout(const locus_backward_worker *w, locus_gradient_rows *rows)
+{
+    const locus_plan *plan = w->head.plan;
+    const locus_queries *q = &rows->queries;
+    const int64_t Dv = plan->call.Dv;
+    const locus_rows stored = locus_query_rows(&w->head, w->call->dout, q->first);
+    if (stored.type == LOCUS_F32 && !locus_rows_share_sets(stored.stride, Dv)) {
+        rows->dout = stored.data;
+        rows->dout_stride = stored.stride;
+        return;
+    }
+    locus_load_rows(plan, rows->dout_rows, stored, q->count, Dv);
+    rows->dout = rows->dout_rows;
+    rows->dout_stride = Dv;
+}
+
 static void load_results(locus_backward_worker *w, locus_gradient_rows *rows)
 {
     const head_context *head = &w->head;
     const locus_queries *q = &rows->queries;
     const locus_tensor *out = &w->call->results->out, *low = &w->call->results->lse_low;
     const int64_t Dv = head->plan->call.Dv;
-    locus_load_rows(head->plan, rows->dout, locus_query_rows(head, w->call->dout, q->first),
-                    q->count, Dv);
+    load_dout(w, rows);
     for (int64_t i = 0; i < q->count; i++) {
         rows->lse[i] = *locus_query_row(head, &w->call->results->lse, q->first + i);
         rows->factor[i] = 1.0f;
@@ -68,15 +84,15 @@ static void load_results(locus_backward_worker *w, locus_gradient_rows *rows)
         locus_load_rows(head->plan, w->clean_dout, outputs, q->count, Dv);
         outputs = (locus_rows){w->clean_dout, Dv, LOCUS_F32};
     }
-    head->plan->kernels->row_dots(rows->row_dot, rows->dout, Dv, outputs.data, outputs.stride,
-                                  q->count, Dv);
+    head->plan->kernels->row_dots(rows->row_dot, rows->dout, rows->dout_stride, outputs.data,
+                                  outputs.stride, q->count, Dv);
     if (locus_present(&head->in->sink)) mend_unseeing_rows(w, rows);
     /* d lse_i / d s_ij = P_ij, so dS = P (dA - (dout . out - dlse)) */
     for (int64_t i = 0; w->call->dlse != NULL && i < q->count; i++)
         if (rows->lse[i] != -INFINITY)
             rows->row_dot[i] -= (float)locus_get(w->call->dlse, head->b, head->h, q->first + i, 0);
     locus_find_bad(head, !head->all_seen || locus_value_table(head->plan, head->in) != NULL,
-                   rows->dout_bad, rows->dout, Dv, q->count, Dv);
+                   rows->dout_bad, rows->dout, rows->dout_stride, q->count, Dv);
 }
 
 void locus_gradient_rows_begin(locus_backward_worker *w, int64_t first, locus_gradient_rows *rows)
@@ -94,6 +110,7 @@ void locus_gradient_rows_begin(locus_backward_worker *w, int64_t first, locus_gr
     if (plan->index != NULL && !plan->same_query_rows)
         memset(rows->dposition, 0, (size_t)(q->count * plan->call.D) * sizeof *rows->dposition);
     rows->fresh = 1;
+    rows->dq_is_written = 0;
     locus_scores_begin(&w->scores);
     locus_strips_begin(&w->head, w->value_strip_room, w->value_strips);
 }
@@ -126,8 +143,8 @@ static void multiply_values(locus_backward_worker *w, const locus_gradient_rows 
     float shifted[MAX_TILE_ROWS];
     product->c = w->grad + at;
     product->c_stride = stride;
-    product->a = rows->dout + segment->first * Dv;
-    product->a_stride = Dv;
+    product->a = rows->dout + segment->first * rows->dout_stride;
+    product->a_stride = rows->dout_stride;
     product->panels = w->keys.value_panels + locus_panel_at(w->tile.key + segment->column, Dv);
     product->rows = segment->rows;
     product->inner = Dv;
@@ -170,7 +187,7 @@ static void weight_gradients(locus_backward_worker *w, const locus_gradient_rows
     const locus_plan *plan = w->head.plan;
     const locus_tile *tile = &w->tile;
     const locus_table_product table = {.rows = rows->dout,
-                                       .row_stride = plan->call.Dv,
+                                       .row_stride = rows->dout_stride,
                                        .width = plan->call.Dv,
                                        .table = locus_value_table(plan, w->head.in),
                                        .panels = w->tables.value_panels,

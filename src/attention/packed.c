@@ -78,6 +78,21 @@ void locus_packed_strip(const head_context *head, const locus_band *band,
 
 /* ---- scores ---- */
 
+/* What a segment reads of a dense bias once its product is done, in floats. An n x n array comes
+ * from memory, a tile's rows far apart: without this, the tile waits for each of them. */
+static locus_prefetch_rows dense_rows(const head_context *head, const locus_tile *tile,
+                                      const locus_band *segment)
+{
+    const locus_tensor *dense = &head->in->bias_dense;
+    const int64_t in_float = locus_is_half(dense) ? 2 : 1;
+    return (locus_prefetch_rows){
+        .rows = locus_pair_at(dense, sizeof(float) / (size_t)in_float, head->b, head->h,
+                              tile->query + segment->first, tile->key + segment->column),
+        .row_stride = dense->stride[2] / in_float,
+        .width = ceil_div(segment->columns, in_float),
+        .count = segment->rows};
+}
+
 /* The content product of a segment; what it adds is in the product already. */
 static void multiply_content(const locus_scores *s, const locus_tile *tile,
                              const locus_band *segment, const float *content,
@@ -97,7 +112,11 @@ static void multiply_content(const locus_scores *s, const locus_tile *tile,
     product->from = wanted.from;
     product->to = wanted.to;
     product->before = segment->column;
-    locus_prefetch_take(s->prefetch, product->prefetch);
+    if (locus_present(&s->head->in->bias_dense))
+        locus_prefetch_take_with(s->prefetch, dense_rows(s->head, tile, segment),
+                                 product->prefetch);
+    else
+        locus_prefetch_take(s->prefetch, product->prefetch);
     if (locus_tile_is_plain(s->head, tile) && s->max_lanes != NULL) {
         product->max_lanes = s->max_lanes + segment->first * LOCUS_LANES;
         product->max_so_far = segment->column > 0;

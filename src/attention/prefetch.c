@@ -78,6 +78,13 @@ void locus_prefetch_take(locus_prefetch *prefetch, locus_prefetch_rows shares[2]
     for (int i = 0; i < 2; i++) shares[i] = take_rows(prefetch, prefetch->share);
 }
 
+void locus_prefetch_take_with(locus_prefetch *prefetch, locus_prefetch_rows rows,
+                              locus_prefetch_rows shares[2])
+{
+    shares[0] = take_rows(prefetch, prefetch->share);
+    shares[1] = rows;
+}
+
 void locus_prefetch_pace(locus_prefetch *prefetch, int64_t work)
 {
     prefetch->rows = 0;

@@ -23,6 +23,12 @@ static inline void locus_prefetch_begin(locus_prefetch *prefetch)
     prefetch->due = 0;
 }
 
+/* 0 where a head is so small that listing what comes next takes longer than waiting for it. */
+static inline int locus_tile_fetches(const locus_plan *plan)
+{
+    return plan->call.Tq > UNFETCHED || plan->call.Tk > UNFETCHED;
+}
+
 /* Add rows [from, to) of [b][h] of a [B,H,T,D] tensor, or of [h] of a [H,T,D] tensor, if it is
  * present. A full queue takes no more. */
 void locus_prefetch_add(locus_prefetch *prefetch, const locus_tensor *t, int64_t b, int64_t h,
@@ -43,6 +49,9 @@ void locus_prefetch_push(locus_prefetch *prefetch, locus_prefetch_rows rows);
 /* Spread what was added over so many products; and take what goes with one, empty at the end. */
 void locus_prefetch_spread(locus_prefetch *prefetch, int64_t products);
 void locus_prefetch_take(locus_prefetch *prefetch, locus_prefetch_rows shares[2]);
+/* Half as much, and `rows`, which the running tile will read itself. */
+void locus_prefetch_take_with(locus_prefetch *prefetch, locus_prefetch_rows rows,
+                              locus_prefetch_rows shares[2]);
 
 /* Or spread it over `work` rows of work; and take what goes with `count` of them, or fewer, or
  * fetch it now. */

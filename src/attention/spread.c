@@ -56,8 +56,8 @@ static void add_to_rows(const head_context *head, const locus_tile *tile, const 
 static locus_operand dout_operand(const locus_backward_worker *w, const locus_gradient_rows *rows)
 {
     const int64_t Dv = w->head.plan->call.Dv;
-    locus_operand dout =
-        locus_operand_of(rows->dout, Dv, rows->queries.count, Dv, rows->dout_bad, w->clean_dout);
+    locus_operand dout = locus_operand_of(rows->dout, rows->dout_stride, rows->queries.count, Dv,
+                                          rows->dout_bad, w->clean_dout);
     dout.of_weights = 1;
     return dout;
 }
@@ -190,12 +190,49 @@ static void spread_key_side_table(const locus_backward_worker *w, const locus_op
 
 /* ---- content ---- */
 
+/* 1 where dq = scale (dS K) of one key tile and nothing more; of few keys, that gains nothing. */
+static int makes_dq(const locus_backward_worker *w, const locus_gradient_rows *rows,
+                    const locus_operand *keys)
+{
+    const locus_plan *plan = w->head.plan;
+    const locus_queries *q = &rows->queries;
+    return w->call->wanted.q && !w->call->wanted.u && !w->call->accumulate && !keys->any_bad &&
+           q->tile_to - q->tile_from == 1 && w->tile.columns >= LOCUS_PANEL &&
+           plan->turn_query == NULL && plan->index == NULL && !locus_is_half(&w->call->grad->q);
+}
+
+/* The product itself scales its sums and writes them to dq: no pass over the rows does. */
+static void write_dq(const locus_backward_worker *w, locus_gradient_rows *rows,
+                     const locus_operand *keys)
+{
+    const locus_plan *plan = w->head.plan;
+    const locus_tile *tile = &w->tile;
+    const int64_t stride = w->head.geometry->stride;
+    const locus_rows dq = locus_query_rows(&w->head, &w->call->grad->q, tile->query);
+    const locus_prefetch_rows none[2] = {{0}};
+    float factor[MAX_TILE_ROWS];
+    for (int64_t i = 0; i < tile->rows; i++) factor[i] = (float)plan->call.scale;
+    for (int64_t b = 0; b < tile->block_count; b++) {
+        const locus_block *block = &tile->blocks[b];
+        plan->kernels->gemm_factor((float *)dq.data + block->first * dq.stride, dq.stride,
+                                   w->grad + block->first * stride + block->from, stride,
+                                   keys->clean + block->from * keys->clean_stride,
+                                   keys->clean_stride, block->rows, block->to - block->from,
+                                   plan->call.D, factor, none);
+    }
+    rows->dq_is_written = 1;
+}
+
 /* dcontent += dS K, through the tile's gain where there is one. */
-static void spread_to_content(const locus_backward_worker *w, const locus_gradient_rows *rows,
+static void spread_to_content(const locus_backward_worker *w, locus_gradient_rows *rows,
                               const locus_operand *keys, int has_gain)
 {
     const locus_plan *plan = w->head.plan;
     const int64_t D = plan->call.D;
+    if (makes_dq(w, rows, keys)) {
+        write_dq(w, rows, keys);
+        return;
+    }
     if (!has_gain) {
         add_to_rows(&w->head, &w->tile, w->grad, rows->dcontent, keys, D, rows->fresh);
         return;
@@ -207,7 +244,7 @@ static void spread_to_content(const locus_backward_worker *w, const locus_gradie
                                 !rows->fresh);
 }
 
-static void spread_content(const locus_backward_worker *w, const locus_gradient_rows *rows,
+static void spread_content(const locus_backward_worker *w, locus_gradient_rows *rows,
                            const locus_operand *keys)
 {
     const locus_wanted *wanted = &w->call->wanted;

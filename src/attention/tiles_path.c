@@ -111,7 +111,8 @@ static void attend_query_tile(const locus_forward_call *call, worker *w, int64_t
     if (key_tiles == 1 && locus_value_table(call->plan, call->in) == NULL)
         online->results = call->results;
     /* the product of values fetches rows, too, where it writes out itself */
-    fetch_next(call, w, tile, key_tiles + (online->results != NULL));
+    if (locus_tile_fetches(call->plan))
+        fetch_next(call, w, tile, key_tiles + (online->results != NULL));
     for (int64_t t = queries->tile_from; t < queries->tile_to; t++) locus_online_step(online, t);
     locus_online_end(online);
     locus_online_write(online, call->results);

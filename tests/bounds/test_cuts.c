@@ -46,6 +46,8 @@ static const cut cuts[] = {
     {"attention/KEY_SIDE_TILE", QUERIES, 1, {.B = 1, .H = 1, .Tk = 250, .D = 4}, "deberta", NULL, 0},
     {"attention/KEY_SIDE_TILE", KEYS, 1, {.B = 1, .H = 1, .Tq = 100, .D = 4}, "relative_key_query", NULL, 0},
     {"attention/MAX_TILE_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 200, .D = 4}, NULL, NULL, 0},
+    {"attention/UNFETCHED", QUERIES, 1, {.B = 1, .H = 2, .Tk = 20, .D = 4}, NULL, NULL, 0},
+    {"attention/UNFETCHED", KEYS, 1, {.B = 2, .H = 2, .Tq = 20, .D = 4}, NULL, NULL, 0},
     {"attention/RUN_MIN", KEYS, 1, {.B = 1, .H = 1, .Tq = 70, .D = 4}, NULL, NULL, 0},
     /* backward */
     {"attention/BACKWARD_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 60, .D = 4}, NULL, NULL, 0},
