@@ -51,7 +51,10 @@ ENGLISH = [
 ]
 PAIRS = [("Is the answer here?", "It is on the table."), ("a", "b " * 40)]
 REACTION = ["CC(C)S.CN(C)C=O.Fc1cccnc1F.O=C([O-])[O-].[K+].[K+]>>CC(C)Sc1ncccc1F", "C1=CC=CC=C1>>O"]
-KOREAN = ["\uc624\ub298\uc740 [MASK]\uac00 \uc88b\uc2b5\ub2c8\ub2e4.", "\ud55c\uad6d\uc758 \uc218\ub3c4\ub294 \uc11c\uc6b8\uc774\ub2e4"]
+KOREAN = [
+    "\uc624\ub298\uc740 [MASK]\uac00 \uc88b\uc2b5\ub2c8\ub2e4.",
+    "\ud55c\uad6d\uc758 \uc218\ub3c4\ub294 \uc11c\uc6b8\uc774\ub2e4",
+]
 CHINESE = ["\u4eca\u5929\u5929\u6c14\u5f88\u597d", "\u6211\u53ef\u4ee5\u501f\u94b1\u5417\uff1f"]
 ANTIBODY = ["E V Q L V E S G G G [MASK] V Q P G G S L R L S C A A S"]
 
@@ -99,7 +102,7 @@ MODELS = {
     ),
     "flan-t5-small": one(
         "traceforge-title-model==0.2.0", 68, "traceforge_title_model/data/span", by_default=True, pairs=[],
-        texts=["translate English to German: The house is wonderful.", "summarize: fix the tests in parser.py, they fail"] + HARD,
+        texts=["translate English to German: The house is wonderful.", "summarize: fix the tests, they fail"] + HARD,
     ),
     "rxnmapper": one(
         "rxnmapper==0.4.3", 3, "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k",
@@ -317,7 +320,8 @@ class Judge:
     def ids(self):
         """A model without a tokenizer."""
         for length in (1, 9, 60):
-            ids = torch.randint(5, self.config["vocab_size"], (1, length), generator=torch.Generator().manual_seed(length))
+            generator = torch.Generator().manual_seed(length)
+            ids = torch.randint(5, self.config["vocab_size"], (1, length), generator=generator)
             want = self.forward({"input_ids": ids})
             _, found = self.hidden("--ids", ",".join(map(str, ids[0].tolist())))
             self.states(want.hidden_states, found)
@@ -326,7 +330,8 @@ class Judge:
 
     def masks(self):
         mask = self.tokenizer.mask_token
-        text = next((text for text in self.entry.texts if mask in text), "Paris is the %s of France, and a %s." % (mask, mask))
+        plain = "Paris is the %s of France, and a %s." % (mask, mask)
+        text = next((text for text in self.entry.texts if mask in text), plain)
         encoded = self.encode(text)
         want = self.forward(encoded)
         logits = want.prediction_logits if "PreTraining" in self.architecture else want.logits
@@ -399,7 +404,8 @@ class Judge:
         tensors = load_file(os.path.join(self.folder, "model.safetensors"))
         encoder.load_state_dict({key[len("text_encoder.") :]: torch.tensor(value) for key, value in tensors.items()})
         for length in (1, 9, 60):
-            ids = torch.randint(0, self.config["vocab_size"], (1, length), generator=torch.Generator().manual_seed(length))
+            generator = torch.Generator().manual_seed(length)
+            ids = torch.randint(0, self.config["vocab_size"], (1, length), generator=generator)
             mask = torch.ones(1, length, 1)
             with torch.no_grad():
                 want = encoder(ids, mask, mask[:, :, 0], output_hidden_states=True, return_dict=True)
