@@ -218,6 +218,10 @@ static locus_status build(locus_model *m, const char *folder, const locus_model_
     LOCUS_TRY(read_modules(m, folder, error));
     LOCUS_TRY(model_checkpoint_open(&checkpoint, folder, m->family, &m->description, m->allocator,
                                     error));
+    /* sentence-transformers keeps the architecture of what it began with, and not the head */
+    if (m->modules && m->description.head == LOCUS_MODEL_FILL &&
+        !model_checkpoint_has(&checkpoint, SLOT_FILL_MAP, 0))
+        m->description.head = LOCUS_MODEL_NO_HEAD;
     const locus_status status = model_load(m, &checkpoint, error);
     model_checkpoint_close(&checkpoint);
     return status == LOCUS_OK ? load_decoder(m, folder, error) : status;
