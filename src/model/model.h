@@ -123,7 +123,7 @@ typedef struct model_end {
 void model_map_apply(const locus_model *m, void *workspace, const model_map *map, float *y,
                      const float *x, int64_t rows, const model_end *end);
 
-/* ---- capture.c ---- */
+/* ---- attention_config.c ---- */
 
 /* How a layer attends by `scheme`: the model's own, or `none` where positions are in q and k. */
 locus_status model_attention_config(const locus_model *m, const char *scheme, locus_config *config);
