@@ -54,6 +54,14 @@ class Counted:
             return original(*args, **kwargs)
 
         monkeypatch.setattr(locus.torch.adapter, "attend", attend)
+        short = locus.torch.adapter.by_token
+
+        def by_token(*args, **more):
+            out = short(*args, **more)
+            self.calls += out is not None
+            return out
+
+        monkeypatch.setattr(locus.torch.adapter, "by_token", by_token)
 
 
 @pytest.fixture

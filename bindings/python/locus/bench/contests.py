@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``--only`` can name: functions of (Shape, options), each of which makes one contest."""
 
-from . import generation, hub, kernels, models, modules, runtime, starts
+from . import families, generation, hub, kernels, models, modules, runtime, starts
 
 CONTESTS = {
     "plain": (kernels.plain,),
@@ -18,6 +18,9 @@ CONTESTS = {
     "conformer": (modules.conformer,),
     "models": (models.deberta, models.t5),
     "hub": (hub.llama, hub.llama_decoding, hub.gemma3, hub.gpt2, hub.bert),
+    "families": (
+        families.bert_tiny, families.minilm, families.albert, families.t5_small, families.mpnet, families.deberta_xsmall,
+    ),
     "runtime": (
         runtime.minilm, runtime.bert_base, runtime.mpnet, runtime.t5, runtime.deberta, runtime.deberta_base,
     ),
@@ -26,5 +29,5 @@ CONTESTS = {
     "starts": (starts.first_result, starts.tokenizing),
 }  # fmt: skip
 
-BY_NAME = {"hub", "runtime", "sentences", "generation", "starts"}  # whole models, several minutes: only if asked for
+BY_NAME = {"hub", "families", "runtime", "sentences", "generation", "starts"}  # whole models, several minutes: only if asked for
 SIZELESS = {"sentences", "generation", "starts"}  # one contest, whatever --sizes says

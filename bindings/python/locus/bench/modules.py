@@ -12,7 +12,7 @@ import locus.torch
 from .contest import Contest, Shape
 
 
-def beside_patched(name: str, module, call: dict, inputs: list) -> Contest:
+def beside_patched(name: str, module, call: dict, inputs: list, peer: str = "transformers, eager") -> Contest:
     """The same module unpatched and patched; both hold the same parameters."""
     double = copy.deepcopy(module).double()
     swapped = copy.deepcopy(module, {id(x): x for x in module.parameters()})
@@ -25,7 +25,7 @@ def beside_patched(name: str, module, call: dict, inputs: list) -> Contest:
 
     contest = Contest(name, inputs, exact)
     contest.runs["locus"] = lambda: swapped(**call)[0]
-    contest.runs["transformers, eager"] = lambda: module(**call)[0]
+    contest.runs[peer] = lambda: module(**call)[0]
     return contest
 
 

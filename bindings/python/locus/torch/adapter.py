@@ -15,6 +15,7 @@ from typing import Optional
 import torch
 from torch import Tensor
 
+from . import direct
 from .functional import attend
 
 _switch = threading.local()
@@ -77,6 +78,37 @@ def run(q: Tensor, k: Tensor, v: Tensor, *, head_mask=None, key_mask=None, **cal
         call["key_mask"] = key_mask.expand(q.shape[0], -1)
     out = attend(q, k, v, **call)
     return out if head_mask is None else out * head_mask
+
+
+def by_token(
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    *,
+    scheme: str = "none",
+    causal: bool = False,
+    window_left: int = -1,
+    query_offset: Optional[int] = None,
+    scale: Optional[float] = None,
+    softcap: Optional[float] = None,
+    mask: Optional[Tensor] = None,
+    key_mask: Optional[Tensor] = None,
+    **more,
+) -> Optional[Tensor]:
+    """attend without dropout on the short way, as [B,T,H,D]; None: not for it."""
+    if key_mask is not None and key_mask.shape[0] != q.shape[0]:
+        key_mask = key_mask.expand(q.shape[0], -1)
+    settings = (scheme, causal, window_left, -1, query_offset, scale, softcap, 0.0)
+    return direct.attend(q, k, v, mask, key_mask, settings, more, False, True)
+
+
+def run_joined(q: Tensor, k: Tensor, v: Tensor, *, head_mask=None, dropout: float = 0.0, **call) -> Tensor:
+    """joined(run(...)), without a stop at [B,H,T,D] where nothing has to be done there."""
+    if head_mask is None and not dropout:
+        out = by_token(q, k, v, **call)
+        if out is not None:
+            return out.flatten(2)
+    return joined(run(q, k, v, head_mask=head_mask, dropout=dropout, **call))
 
 
 def dropout_of(module: torch.nn.Module, p: float) -> float:

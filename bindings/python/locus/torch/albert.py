@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .adapter import by_heads, can_run, dropout_of, head_mask_fits, joined, run
+from .adapter import by_heads, can_run, dropout_of, head_mask_fits, run_joined
 from .bert import SCHEMES, SelfAttention
 from .masks import from_additive
 
@@ -24,6 +24,6 @@ class Attention(SelfAttention):
         tokens = q.shape[2]
         seen = from_additive(attention_mask, tokens, tokens, 0).arguments()
         p = dropout_of(self, self.attention_dropout.p)
-        out = run(q, k, v, head_mask=head_mask, query_offset=0, dropout=p, **seen, **call)
-        projected = self.output_dropout(self.dense(joined(out)))
+        out = run_joined(q, k, v, head_mask=head_mask, query_offset=0, dropout=p, **seen, **call)
+        projected = self.output_dropout(self.dense(out))
         return (self.LayerNorm(hidden_states + projected),)

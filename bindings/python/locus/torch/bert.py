@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from .adapter import Adapter, by_heads, cached, can_run, dropout_of, head_mask_fits, joined, run
+from .adapter import Adapter, by_heads, cached, can_run, dropout_of, head_mask_fits, run_joined
 from .masks import from_additive
 
 SCHEMES = {"absolute": "none", "relative_key": "relative_key", "relative_key_query": "relative_key_query"}
@@ -69,8 +69,8 @@ class SelfAttention(Adapter):
         if attention_mask is None and self._causal_without_mask(crosses, queries):
             seen["causal"], offset = True, 0
         p = dropout_of(self, self.dropout.p)
-        out = run(q, k, v, head_mask=head_mask, query_offset=offset, dropout=p, **seen, **call)
-        return joined(out), None
+        out = run_joined(q, k, v, head_mask=head_mask, query_offset=offset, dropout=p, **seen, **call)
+        return out, None
 
     def _project(self, states):
         return tuple(by_heads(project(states), self.num_attention_heads) for project in (self.key, self.value))

@@ -24,8 +24,7 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils._pytree import tree_map_only
 
-from . import direct
-from .adapter import can_run, head_mask_fits, runs_original_code
+from .adapter import by_token, can_run, head_mask_fits, runs_original_code
 from .functional import attend
 from .imports import when_imported
 from .masks import from_additive, from_seen
@@ -251,16 +250,9 @@ def locus_attention_forward(
 
 def _directly(query, key, value, call: dict, scaling, softcap) -> Optional[Tensor]:
     """The short way, [B,T,H,D]; None: not for it."""
-    if call is _EVERYTHING:
-        return direct.attend(query, key, value, None, None, ("none", False, -1, -1, None, scaling, softcap, 0.0), {}, False, True)
     if "texts" in call:
         return None
-    call = dict(call)
-    causal, left, offset = call.pop("causal", False), call.pop("window_left", -1), call.pop("query_offset", None)
-    mask, key_mask = call.pop("mask", None), call.pop("key_mask", None)
-    if key_mask is not None and key_mask.shape[0] != query.shape[0]:
-        key_mask = key_mask.expand(query.shape[0], -1)
-    return direct.attend(query, key, value, mask, key_mask, ("none", causal, left, -1, offset, scaling, softcap, 0.0), call, False, True)
+    return by_token(query, key, value, scale=scaling, softcap=softcap, **call)
 
 
 def _by_texts(query, key, value, texts: Tensor, **call) -> Tensor:

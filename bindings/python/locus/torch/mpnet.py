@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional
 
 from torch import Tensor
 
-from .adapter import Adapter, by_heads, can_run, dropout_of, head_mask_fits, joined, run
+from .adapter import Adapter, by_heads, can_run, dropout_of, head_mask_fits, run_joined
 from .masks import from_additive
 
 BUCKETS, MAX_DISTANCE = 32, 128  # fixed in compute_position_bias, whatever the config says
@@ -57,5 +57,5 @@ class SelfAttention(Adapter):
             call.update(scheme="t5", bias=table, buckets=BUCKETS, max_distance=MAX_DISTANCE, bidirectional=1)
         seen = from_additive(attention_mask, q.shape[2], k.shape[2], 0).arguments()
         p = dropout_of(self, self.dropout.p)
-        out = run(q, k, v, head_mask=head_mask, query_offset=0, dropout=p, **seen, **call)
-        return (self.o(joined(out)),)
+        out = run_joined(q, k, v, head_mask=head_mask, query_offset=0, dropout=p, **seen, **call)
+        return (self.o(out),)

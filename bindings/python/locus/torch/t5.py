@@ -13,7 +13,7 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 
-from .adapter import Adapter, by_heads, cached, can_run, dropout_of, head_mask_fits, joined, original_code, run
+from .adapter import Adapter, by_heads, cached, can_run, dropout_of, head_mask_fits, original_code, run_joined
 from .masks import from_additive
 
 
@@ -45,8 +45,8 @@ def _attention(module, hidden_states, keys, values, table, mask, offset, head_ma
             bidirectional=0 if module.is_decoder else 1,
         )
     p = dropout_of(module, module.dropout)
-    out = run(q, keys, values, head_mask=head_mask, query_offset=offset, dropout=p, **seen.arguments(), **call)
-    return module.o(joined(out))
+    out = run_joined(q, keys, values, head_mask=head_mask, query_offset=offset, dropout=p, **seen.arguments(), **call)
+    return module.o(out)
 
 
 class _Shared(Adapter):
