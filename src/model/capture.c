@@ -57,6 +57,10 @@ locus_status locus_model_attention_in(const locus_model *m, int64_t layer, const
 {
     if (m == NULL || config == NULL || in == NULL || (qkv == NULL && tokens > 0) || tokens < 0)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL or negative argument");
+    if (m->trainable != NULL && (m->description.to_position || m->description.from_position))
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "%s: a model that is trained makes its tables in every pass",
+                          m->family->type);
     if (layer < 0 || layer >= m->description.layers)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "layer: found %" PRId64 ", expected 0 to %" PRId64, layer,

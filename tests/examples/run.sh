@@ -15,6 +15,7 @@ for source in examples/*.c; do
         python3 tests/cli/support/model.py "$SCRATCH/bert"
         set -- "$SCRATCH/bert" "the license" "a work"
     fi
+    [ "$name" = finetune ] && set -- examples/stories260K "Once upon a time, there was a cat."
     run() { "$BUILD/examples/$name" "$@" >"$SCRATCH/output" 2>"$SCRATCH/errors" || { cat "$SCRATCH/errors"; return 1; }; }
     check "runs" run "$@"
     check "prints something" test -s "$SCRATCH/output"

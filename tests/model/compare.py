@@ -280,8 +280,7 @@ def transfo_xl():
     return transfo_xl
 
 
-def compare_memory(name, folder, settings):
-    """The first segment, which sees a memory of zeros, and a second one, which sees what went before."""
+def make_memory(folder, settings):
     torch.manual_seed(1)
     module = transfo_xl()
     model = module.modeling_transfo_xl.TransfoXLModel(
@@ -295,6 +294,12 @@ def compare_memory(name, folder, settings):
     save_file(tensors, os.path.join(folder, "model.safetensors"), {"format": "pt"})
     with open(os.path.join(folder, "config.json"), "w") as file:
         json.dump(dict(settings, model_type="transfo-xl"), file)
+    return model
+
+
+def compare_memory(name, folder, settings):
+    """The first segment, which sees a memory of zeros, and a second one, which sees what went before."""
+    model = make_memory(folder, settings)
     mine, worst = Model(folder), 0.0
     for length in LENGTHS:
         generator = torch.Generator().manual_seed(length)
@@ -434,4 +439,5 @@ def main(folder):
         compare_fill(name, path)
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])

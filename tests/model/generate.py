@@ -269,4 +269,5 @@ def main(folder, *names):
         compare(name, path, number)
 
 
-main(*sys.argv[1:])
+if __name__ == "__main__":
+    main(*sys.argv[1:])
