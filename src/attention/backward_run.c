@@ -175,7 +175,9 @@ static void run_group(locus_backward_worker *w, const backward_task *task, int64
         high = max_i64(high, q->tile_to);
         tiles += q->tile_to - q->tile_from;
     }
-    if (locus_tile_fetches(w->head.plan)) fetch_next(w->call, task, from, to, tiles, &w->prefetch);
+    const int key_side = locus_key_side_table(w->head.plan, w->head.in) != NULL;
+    if (key_side || locus_tile_fetches(w->head.plan))
+        fetch_next(w->call, task, from, to, tiles, &w->prefetch);
     for (int64_t t = low; t < high; t++)
         for (int64_t g = 0; g < count; g++) {
             locus_gradient_rows *rows = &w->rows[g];

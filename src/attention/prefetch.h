@@ -23,7 +23,8 @@ static inline void locus_prefetch_begin(locus_prefetch *prefetch)
     prefetch->due = 0;
 }
 
-/* 0 where a head is so small that listing what comes next takes longer than waiting for it. */
+/* 0 where a head is so small that listing what comes next takes longer than waiting for it. Not so
+ * backward with a table on the key side, whose gradients are much to write. */
 static inline int locus_tile_fetches(const locus_plan *plan)
 {
     return plan->call.Tq > UNFETCHED || plan->call.Tk > UNFETCHED;
