@@ -28,6 +28,8 @@ typedef struct locus_model_config {
     uint32_t threads; /* of every pass; 0: what OpenMP offers                        */
     const char *isa;  /* ceiling, as in locus_config                                 */
     const locus_allocator *allocator; /* NULL: malloc                                */
+    uint32_t trainable; /* 1: its weights may change and have gradients, see below    */
+    uint32_t reserved;  /* 0                                                         */
 } locus_model_config;
 
 /* Reads, checks, converts (F16 and BF16 become F32) and packs the weights. `config` may be NULL.
@@ -97,6 +99,13 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_pass_new(locus_model_pass **
                                                              int64_t sequences, locus_error *error);
 LOCUS_API void locus_model_pass_free(locus_model_pass *pass); /* NULL is allowed */
 
+/* An encoder and the decoder behind it in one pass: text s goes with the tokens decoder_offsets[s] ..
+ * decoder_offsets[s + 1] - 1 of the decoder, which are all there at once, as when one trains. Tokens
+ * one by one: <locus/generate.h>. */
+LOCUS_API LOCUS_MUST_CHECK locus_status
+locus_model_pass_both(locus_model_pass **pass, const locus_model *model, const int64_t *offsets,
+                      const int64_t *decoder_offsets, int64_t sequences, locus_error *error);
+
 /* Bytes that locus_model_forward needs; a workspace begins at a multiple of 8 bytes. */
 LOCUS_API size_t locus_model_workspace(const locus_model_pass *pass);
 
@@ -111,6 +120,7 @@ typedef struct locus_model_batch {
         *memory;           /* [layers] arrays [sequences, memory, width] of models with a memory:
                                    inputs of the layers that went before; NULL: zeros */
     const float *features; /* [tokens, features] in place of ids, of models that take them */
+    const int32_t *decoder_ids; /* [tokens of the decoder], of locus_model_pass_both */
 } locus_model_batch;
 
 /* Where the results go; NULL: not wanted. */
@@ -126,6 +136,9 @@ typedef struct locus_model_results {
     float *const *qkv; /* [layers] arrays [tokens, qkv_width], each may be NULL: q, k and v as
                              attention is given them, heads one behind the other */
     float *next;       /* what continues each sequence: [those with tokens, vocabulary] */
+    float *const
+        *decoder_hidden; /* [decoder layers + 1], as `hidden`, of locus_model_pass_both; logits
+                                     are the decoder's then */
 } locus_model_results;
 
 /* LOCUS_ERR_RANGE: an id or a type is beyond its table. LOCUS_ERR_ARGUMENT: logits of a model without
@@ -135,6 +148,80 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_forward(const locus_model_pa
                                                             const locus_model_results *results,
                                                             void *workspace, size_t workspace_bytes,
                                                             locus_error *error);
+
+/* ---- gradients ----
+ *
+ * A model that was opened with `trainable` has its weights as the checkpoint stores them. A forward
+ * pass that keeps what the way back needs, and the way back from gradients of its results to those of
+ * every weight:
+ *
+ *     locus_model_forward_kept(pass, &batch, &results, kept, .., workspace, .., &error);
+ *     locus_model_backward(pass, &gradients, kept, .., workspace, .., &error);
+ *
+ * Gradients have the same bits for any number of threads. Such a model can do all that another can, to
+ * the same bits, but slower: nothing is packed before. */
+
+/* One tensor of the checkpoint. */
+typedef struct locus_model_parameter {
+    uint32_t size;      /* sizeof(locus_model_parameter) as the caller compiled it */
+    uint32_t reserved;  /* 0 */
+    const char *name;   /* in the checkpoint */
+    locus_tensor value; /* F32, dense, of its shape there; write to it to train the model */
+    int64_t at;         /* where its gradient begins in locus_model_gradients.parameters */
+} locus_model_parameter;
+
+/* How many there are, 0 of a model that was not opened to be trained; floats of all of them. What is no
+ * parameter in transformers is none here: fixed sinusoids, statistics of batch norms. */
+LOCUS_API int64_t locus_model_parameter_count(const locus_model *model);
+LOCUS_API int64_t locus_model_parameter_floats(const locus_model *model);
+/* Fill *parameter, whose size is set. LOCUS_ERR_ARGUMENT: there is none of that number. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_parameter_at(const locus_model *model,
+                                                                 int64_t index,
+                                                                 locus_model_parameter *parameter,
+                                                                 locus_error *error);
+
+/* After values were written: passes of the model compute with them from now on. No call may use the
+ * model meanwhile. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_update(locus_model *model, locus_error *error);
+
+/* Bytes that a forward pass keeps, and of workspace for the way back; 0 of a model that was not opened
+ * to be trained. They grow with the tokens and the lengths of tables, never with tokens squared, but
+ * for XLNet's pairs of two types in the workspace. */
+LOCUS_API size_t locus_model_kept(const locus_model_pass *pass);
+LOCUS_API size_t locus_model_backward_workspace(const locus_model_pass *pass);
+
+/* locus_model_forward, to the same bits, with what the way back needs in `kept`: it begins at a
+ * multiple of 8 bytes and is neither moved nor written until then. Features and memory of the batch
+ * stay where they are, too; ids and types may go. `next` is not computed. */
+LOCUS_API LOCUS_MUST_CHECK locus_status
+locus_model_forward_kept(const locus_model_pass *pass, const locus_model_batch *batch,
+                         const locus_model_results *results, void *kept, size_t kept_bytes,
+                         void *workspace, size_t workspace_bytes, locus_error *error);
+
+typedef struct locus_model_gradients {
+    uint32_t size;  /* sizeof(locus_model_gradients) as the caller compiled it */
+    uint32_t flags; /* LOCUS_ACCUMULATE: add to `parameters` and `input` */
+    /* of the results that the forward pass gave, in their shapes; NULL: 0 */
+    const float *const *hidden; /* [layers + 1], each may be NULL */
+    const float *logits, *embedding;
+    /* what comes out */
+    float *parameters; /* [locus_model_parameter_floats] */
+    float *
+        input; /* [tokens, width of an embedding, or features]: of the sum of what is looked up for a
+                     token, before any norm, or of the features; NULL: not wanted */
+    const float *const *decoder_hidden; /* in: [decoder layers + 1], each may be NULL */
+} locus_model_gradients;
+
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_backward(
+    const locus_model_pass *pass, const locus_model_gradients *gradients, const void *kept,
+    size_t kept_bytes, void *workspace, size_t workspace_bytes, locus_error *error);
+
+/* Cross entropy of `rows` rows of `width` logits and the classes that were to come: each[rows], and
+ * their mean in *loss. A negative class: the row does not count. The gradient of the mean goes to dlogits
+ * (may be logits; NULL: not wanted). LOCUS_ERR_RANGE: a class beyond the width. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_cross_entropy(
+    const locus_model *model, const float *logits, const int32_t *classes, int64_t rows,
+    int64_t width, float *each, float *dlogits, double *loss, locus_error *error);
 
 /* The `count` greatest of `width` logits, best first: their places, and their probabilities among
  * all of them. Returns how many there are. */

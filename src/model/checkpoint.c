@@ -155,6 +155,17 @@ static int is_transposed(const model_description *d, model_slot slot)
            (slot == SLOT_FUSED_QKV || slot == SLOT_O || slot == SLOT_IN || slot == SLOT_OUT);
 }
 
+int model_slot_transposed(const model_description *d, model_slot slot, int64_t *rows,
+                          int64_t *columns)
+{
+    uint64_t shape[4]; /* as it is wanted: a file may have more or fewer axes of one element */
+    if (!is_turned(d, slot) && !is_transposed(d, slot)) return 0;
+    (void)model_slot_shape(d, slot, shape);
+    *rows = (int64_t)shape[0];
+    *columns = model_slot_elements(d, slot) / *rows;
+    return 1;
+}
+
 size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t shape[4])
 {
     if (is_turned(d, slot) || (d->head_tensors && slot == SLOT_O)) {
@@ -357,6 +368,14 @@ int model_checkpoint_has(const model_checkpoint *c, model_slot slot, int64_t lay
     return find_slot(c, slot, layer, name, &found);
 }
 
+const locus_file_tensor *model_checkpoint_tensor(const model_checkpoint *c, model_slot slot,
+                                                 int64_t layer)
+{
+    char name[NAME];
+    place found;
+    return find_slot(c, slot, layer, name, &found) ? found.tensor : NULL;
+}
+
 /* ---- values ---- */
 
 static char *shape_text(char *out, size_t capacity, const uint64_t *shape, size_t rank)
@@ -470,18 +489,21 @@ static locus_status transpose(const model_checkpoint *c, float *matrix, int64_t 
     return LOCUS_OK;
 }
 
-locus_status model_checkpoint_read(model_checkpoint *c, model_slot slot, int64_t layer, float *to,
-                                   locus_error *error)
+locus_status model_checkpoint_read_stored(model_checkpoint *c, model_slot slot, int64_t layer,
+                                          float *to, locus_error *error)
 {
     place p;
     LOCUS_TRY(find_checked(c, slot, layer, &p, error));
     const int64_t count = model_slot_elements(c->description, slot);
-    LOCUS_TRY(read_values(c, &p, to, (uint64_t)count, error));
     c->parameters += count;
-    if (is_turned(c->description, slot))
-        return transpose(c, to, c->description->width, count / c->description->width, error);
-    if (!is_transposed(c->description, slot)) return LOCUS_OK;
-    uint64_t shape[4]; /* as it is wanted: a file may have more or fewer axes of one element */
-    (void)model_slot_shape(c->description, slot, shape);
-    return transpose(c, to, (int64_t)shape[0], (int64_t)shape[1], error);
+    return read_values(c, &p, to, (uint64_t)count, error);
+}
+
+locus_status model_checkpoint_read(model_checkpoint *c, model_slot slot, int64_t layer, float *to,
+                                   locus_error *error)
+{
+    int64_t rows, columns;
+    LOCUS_TRY(model_checkpoint_read_stored(c, slot, layer, to, error));
+    if (!model_slot_transposed(c->description, slot, &rows, &columns)) return LOCUS_OK;
+    return transpose(c, to, rows, columns, error);
 }

@@ -35,17 +35,30 @@ int model_slot_each_layer(model_slot slot);
 /* Its extents as the checkpoint has them; returns the rank. */
 size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t shape[4]);
 
+/* 1: the checkpoint has it as [rows, columns], the executor the other way round. */
+int model_slot_transposed(const model_description *d, model_slot slot, int64_t *rows,
+                          int64_t *columns);
+
 /* Numbers of a slot. */
 int64_t model_slot_elements(const model_description *d, model_slot slot);
 
 /* 1 when the checkpoint has the tensor. */
 int model_checkpoint_has(const model_checkpoint *c, model_slot slot, int64_t layer);
 
+/* The tensor of a slot, NULL: there is none. */
+const locus_file_tensor *model_checkpoint_tensor(const model_checkpoint *c, model_slot slot,
+                                                 int64_t layer);
+
 /* Refused: absent, of another type (F32, F16, BF16, F64) or shape. */
 locus_status model_checkpoint_check(const model_checkpoint *c, model_slot slot, int64_t layer,
                                     locus_error *error);
 
-/* Check it and read it into to[model_slot_elements] as F32. */
+/* Check it and read it as it is stored. */
+locus_status model_checkpoint_read_stored(model_checkpoint *c, model_slot slot, int64_t layer,
+                                          float *to, locus_error *error);
+
+/* The same as the executor has it, transposed if need be; into
+ * to[model_slot_elements] as F32. */
 locus_status model_checkpoint_read(model_checkpoint *c, model_slot slot, int64_t layer, float *to,
                                    locus_error *error);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/pass.h"
+#include "model/tape.h"
 #include "nn/activation.h"
 #include "nn/depthwise.h"
 
@@ -17,9 +17,9 @@ void model_depth_forward(const locus_model_pass *p, const model_layer *layer, co
     const locus_model *m = p->model;
     const model_description *d = &m->description;
     const int64_t N = p->tokens, E = d->width;
-    const locus_rows x = rows_of(p, h), y = rows_of(p, room), z = rows_of(p, w->glu);
+    const locus_rows y = rows_of(p, room), z = rows_of(p, w->glu);
     locus_norm_rule rule = model_norm_rule(d, &layer->glu_norm, E);
-    locus_norm_forward(&m->workers, &rule, &y, &x);
+    model_norm_apply(m, &rule, room, h, N);
     model_map_apply(m, w->linear, &layer->value, to, room, N, NULL);
     model_map_apply(m, w->linear, &layer->gated, w->glu, room, N,
                     &(model_end){.activation = LOCUS_SIGMOID, .gate = to});
@@ -28,10 +28,16 @@ void model_depth_forward(const locus_model_pass *p, const model_layer *layer, co
                                .taps = d->depth_taps,
                                .before = d->depth_before,
                                .width = E};
-    locus_depthwise_forward(&m->workers, &f, &y, &z, &p->ragged);
+    if (m->tape != NULL)
+        model_tape_depth(m, &f, &y, &z, &p->ragged);
+    else
+        locus_depthwise_forward(&m->workers, &f, &y, &z, &p->ragged);
     rule = model_norm_rule(d, &layer->depth_norm, E);
-    if (!d->depth_batch_norm) locus_norm_forward(&m->workers, &rule, &y, &y);
-    locus_activation_forward(&m->workers, d->activation, &y, &y, NULL, E);
+    if (!d->depth_batch_norm) model_norm_apply(m, &rule, room, room, N);
+    if (m->tape != NULL)
+        model_tape_activate(m, d->activation, &y, E);
+    else
+        locus_activation_forward(&m->workers, d->activation, &y, &y, NULL, E);
     model_map_apply(m, w->linear, &layer->depth_out, to, room, N, &(model_end){.residual = h});
 }
 
@@ -39,6 +45,10 @@ void model_turns_apply(const locus_model_pass *p, const pass_work *w, const floa
 {
     const model_description *d = &p->model->description;
     const int64_t D = d->head_dim, E = d->width;
+    if (p->model->tape != NULL) {
+        model_tape_turn(p->model, w->turned, x, w->turns, p->tokens);
+        return;
+    }
     for (int64_t h = 0; h < d->heads; h++)
         p->model->workers.kernels->turn(w->turned + h * D, E, x + h * D, E, w->turns, D / 2, 0,
                                         1.0f, p->tokens, D, (locus_prefetch_rows){.rows = NULL});

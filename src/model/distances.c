@@ -2,7 +2,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
-#include "model/pass.h"
+#include "model/tape.h"
 #include "schemes/scheme.h"
 
 /* Tables by distance, as Transformer-XL, XLNet and the Conformer have them: row r is the sinusoid of
@@ -81,7 +81,9 @@ locus_tensor model_distance_table(const locus_model_pass *p, float *data)
 void model_distances_project(const locus_model_pass *p, const model_layer *layer,
                              const pass_work *w)
 {
-    if (w->distances != NULL)
-        model_map_apply(p->model, w->linear, &layer->relative, w->distances, p->sinusoid,
-                        p->distance_rows, NULL);
+    const int64_t A = layer->relative.packed.outputs;
+    if (w->distances == NULL) return;
+    model_map_apply(p->model, w->linear, &layer->relative, w->distances, p->sinusoid,
+                    p->distance_rows, NULL);
+    model_tape_hold(p->model, w->distances, p->distance_rows * A);
 }

@@ -18,7 +18,7 @@ static const float *gather(const locus_model *m, const locus_model_batch *batch,
     if (batch->rows == NULL) return h;
     const locus_rows y = {room, batch->row_count, E};
     const locus_embedding states = {h, E, batch->rows, 0, 1.0f};
-    locus_embedding_forward(&m->workers, &y, &states, 1, E);
+    model_embed_apply(m, &y, &states, 1, E, 0);
     return room;
 }
 
@@ -29,9 +29,8 @@ void model_fill_rows(const locus_model *m, const pass_work *w, float *logits, co
     if (!d->fill_plain) {
         model_map_apply(m, w->linear, &m->fill_map, w->fill, states, rows,
                         &(model_end){.activation = d->fill_activation});
-        const locus_rows y = {w->fill, rows, d->embedding_width};
         const locus_norm_rule rule = model_norm_rule(d, &m->fill_norm, d->embedding_width);
-        locus_norm_forward(&m->workers, &rule, &y, &y);
+        model_norm_apply(m, &rule, w->fill, w->fill, rows);
         states = w->fill;
     }
     model_map_apply(m, w->linear, &m->fill_out, logits, states, rows, NULL);

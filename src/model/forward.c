@@ -3,10 +3,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "core/adopt.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "model/pass.h"
+#include "model/tape.h"
 #include "nn/embedding.h"
 #include "nn/pooling.h"
 
@@ -80,9 +79,7 @@ static void set_positions(const run *r)
 static void norm(const run *r, const model_norm *norm, float *y, const float *x, int64_t width)
 {
     const locus_norm_rule rule = model_norm_rule(r->d, norm, width);
-    const locus_rows to = {y, r->pass->tokens, width};
-    const locus_rows from = {(float *)(uintptr_t)x, r->pass->tokens, width};
-    locus_norm_forward(&r->m->workers, &rule, &to, &from);
+    model_norm_apply(r->m, &rule, y, x, r->pass->tokens);
 }
 
 /* Rows of numbers in place of tokens. */
@@ -90,10 +87,8 @@ static void take_features(const run *r)
 {
     const int64_t N = r->pass->tokens, width = r->d->features;
     locus_norm_rule rule = model_norm_rule(r->d, &r->m->embedding_norm, width);
-    const locus_rows to = {r->w.narrow, N, width};
-    const locus_rows from = {(float *)(uintptr_t)r->batch->features, N, width};
     rule.epsilon = (float)model_outer_epsilon(r->d);
-    locus_norm_forward(&r->m->workers, &rule, &to, &from);
+    model_norm_apply(r->m, &rule, r->w.narrow, r->batch->features, N);
     model_map_apply(r->m, r->w.linear, &r->m->embedding_map, r->w.h, r->w.narrow, N, NULL);
 }
 
@@ -109,7 +104,7 @@ static void embed(const run *r)
     const locus_rows y = {x, r->pass->tokens, width};
     const int late = r->d->late_positions && r->w.narrow != NULL;
     const float factor = r->d->embedding_factor > 0.0 ? (float)r->d->embedding_factor : 1.0f;
-    locus_embedding terms[3] = {{m->word, width, r->batch->ids, 0, factor}};
+    locus_embedding terms[3] = {{model_words(r->pass, &r->w), width, r->batch->ids, 0, factor}};
     int64_t count = 1;
     if (m->type != NULL)
         terms[count++] = (locus_embedding){m->type, width, r->batch->types, 0, 1.0f};
@@ -117,11 +112,11 @@ static void embed(const run *r)
     const locus_embedding positions = {m->position, late ? r->d->width : width, r->w.position, 0,
                                        1.0f};
     if (m->position != NULL && !late) terms[count++] = positions;
-    locus_embedding_forward(&m->workers, &y, terms, count, width);
+    model_embed_apply(m, &y, terms, count, width, 1);
     if (r->d->embedding_norm) norm(r, &m->embedding_norm, x, x, width);
     if (r->w.narrow == NULL) return;
     const locus_rows wide = {r->w.other, r->pass->tokens, r->d->width};
-    if (late) locus_embedding_forward(&m->workers, &wide, &positions, 1, r->d->width);
+    if (late) model_embed_apply(m, &wide, &positions, 1, r->d->width, 0);
     model_map_apply(m, r->w.linear, &m->embedding_map, r->w.h, x, r->pass->tokens,
                     &(model_end){.residual = late ? r->w.other : NULL});
 }
@@ -138,8 +133,8 @@ static locus_tensor rows_of(const run *r, const float *data, int64_t rows, int64
     return view;
 }
 
-static locus_status attend(const run *r, const locus_tensors *in, size_t plan, int64_t first,
-                           int64_t length)
+static locus_status attend(const run *r, const model_layer *layer, const locus_tensors *in,
+                           size_t plan, int64_t first, int64_t length)
 {
     const model_description *d = r->d;
     const int64_t A = d->heads * d->head_dim;
@@ -147,6 +142,10 @@ static locus_status attend(const run *r, const locus_tensors *in, size_t plan, i
         .size = sizeof results,
         .out = locus_view_bthd(r->w.heads + first * A, 1, length, d->heads, d->head_dim),
         .lse = locus_view(r->w.lse, LOCUS_F32, 3, (const int64_t[]){1, d->heads, length})};
+    if (r->m->tape != NULL)
+        return model_tape_attend(r->m, r->pass->plans[plan].plan, in, &results, layer,
+                                 in->bias_dense.rank != 0 ? r->batch->types + first : NULL,
+                                 r->w.attention, r->w.attention_bytes, r->error);
     return locus_forward(r->pass->plans[plan].plan, in, &results, r->w.attention,
                          r->w.attention_bytes, r->error);
 }
@@ -195,17 +194,16 @@ static const float *put_before(const run *r, int64_t layer, int64_t s)
 {
     const int64_t A = r->d->heads * r->d->head_dim, M = r->d->memory, E = r->d->width;
     const int64_t first = r->pass->offsets[s], length = r->pass->offsets[s + 1] - first;
-    const size_t bytes = (size_t)(2 * A) * sizeof(float);
     if (r->batch->memory == NULL) /* maps without biases make nothing of nothing */
-        memset(r->w.kv, 0, (size_t)M * bytes);
+        memset(r->w.kv, 0, (size_t)(M * 2 * A) * sizeof(float));
     else {
         model_map_apply(r->m, r->w.linear, &model_layer_at(r->m, layer)->qkv, r->w.before,
                         r->batch->memory[layer] + s * M * E, M, NULL);
-        for (int64_t i = 0; i < M; i++)
-            memcpy(r->w.kv + i * 2 * A, r->w.before + i * 3 * A + A, bytes);
+        model_copy_apply(r->m, r->w.kv, 2 * A, r->w.before + A, 3 * A, M, 2 * A);
     }
-    for (int64_t i = 0; i < length; i++)
-        memcpy(r->w.kv + (M + i) * 2 * A, r->w.qkv + (first + i) * 3 * A + A, bytes);
+    model_copy_apply(r->m, r->w.kv + M * 2 * A, 2 * A, r->w.qkv + first * 3 * A + A, 3 * A, length,
+                     2 * A);
+    model_tape_hold(r->m, r->w.kv, (M + length) * 2 * A);
     return r->w.kv;
 }
 
@@ -220,6 +218,8 @@ static locus_tensors inputs_of(const run *r, int64_t layer, int64_t first, int64
     in.k = rows_of(r, k, keys, d->kv_heads, stride);
     in.v = rows_of(r, k + d->kv_heads * d->head_dim, keys, d->kv_heads, stride);
     if (d->distances) in.rel_k = model_distance_table(r->pass, r->w.distances);
+    if (r->w.relative_k != NULL) in.rel_k.data = r->w.relative_k;
+    if (r->w.relative_q != NULL) in.rel_q.data = r->w.relative_q;
     return in;
 }
 
@@ -230,7 +230,7 @@ static locus_status attend_together(const run *r, int64_t layer)
     const float *k = r->w.qkv + r->d->heads * r->d->head_dim;
     locus_tensors in = inputs_of(r, layer, 0, N, k, N, model_qkv_width(r->d));
     in.q_offsets = in.k_offsets = model_pass_offsets(r->pass);
-    return attend(r, &in, r->pass->plan_of[0], 0, N);
+    return attend(r, model_layer_at(r->m, layer), &in, r->pass->plan_of[0], 0, N);
 }
 
 static locus_status attend_sequence(const run *r, int64_t layer, int64_t s)
@@ -240,7 +240,7 @@ static locus_status attend_sequence(const run *r, int64_t layer, int64_t s)
     const int64_t width = model_qkv_width(d);
     const float *k = r->w.qkv + first * width + d->heads * d->head_dim;
     int64_t keys = length, stride = width;
-    if (r->pass->cache != NULL) {
+    if (r->pass->cache != NULL && r->pass->cache->kv != NULL) {
         k = remember(r, layer, s);
         keys += past_of(r, s);
         stride = model_kv_width(d);
@@ -256,7 +256,8 @@ static locus_status attend_sequence(const run *r, int64_t layer, int64_t s)
     if (pairs)
         in.bias_dense =
             model_segment_scores(r->pass, r->batch, model_layer_at(r->m, layer), &r->w, s);
-    return attend(r, &in, r->pass->plan_of[s] + (size_t)pairs, first, length);
+    return attend(r, model_layer_at(r->m, layer), &in, r->pass->plan_of[s] + (size_t)pairs, first,
+                  length);
 }
 
 /* q, k and v as `qkv` has them: q and k of turned input, v of x. */
@@ -264,11 +265,10 @@ static void make_turned(const run *r, const model_layer *layer, const float *x)
 {
     const int64_t N = r->pass->tokens, A = r->d->heads * r->d->head_dim;
     model_map_apply(r->m, r->w.linear, &layer->qkv, r->w.qkv, x, N, NULL);
-    for (int64_t i = 0; i < N; i++) /* its v stay; heads is free until attention */
-        memcpy(r->w.heads + i * A, r->w.qkv + i * 3 * A + 2 * A, (size_t)A * sizeof(float));
+    /* its v stay; heads is free until attention */
+    model_copy_apply(r->m, r->w.heads, A, r->w.qkv + 2 * A, 3 * A, N, A);
     model_map_apply(r->m, r->w.linear, &layer->qkv, r->w.qkv, r->w.turned, N, NULL);
-    for (int64_t i = 0; i < N; i++)
-        memcpy(r->w.qkv + i * 3 * A + 2 * A, r->w.heads + i * A, (size_t)A * sizeof(float));
+    model_copy_apply(r->m, r->w.qkv + 2 * A, 3 * A, r->w.heads, A, N, A);
 }
 
 /* to = residual + map_o(attend(map_qkv(x))) */
@@ -283,12 +283,25 @@ static locus_status attention(const run *r, int64_t l, float *to, const float *x
     } else
         model_map_apply(r->m, r->w.linear, &layer->qkv, r->w.qkv, x, N, NULL);
     model_distances_project(r->pass, layer, &r->w);
+    model_relative_project(r->pass, layer, &r->w);
+    model_tape_hold(r->m, r->w.qkv, N * model_qkv_width(r->d));
     if (r->pass->together) LOCUS_TRY(attend_together(r, l));
     for (int64_t s = 0; s < r->pass->ragged.sequences && !r->pass->together; s++)
         if (r->pass->offsets[s + 1] > r->pass->offsets[s]) LOCUS_TRY(attend_sequence(r, l, s));
+    model_tape_attended(r->m, r->w.heads, N * r->d->heads * r->d->head_dim);
     model_map_apply(r->m, r->w.linear, &layer->o, to, r->w.heads, N,
                     &(model_end){.residual = residual});
     return LOCUS_OK;
+}
+
+/* k and v of the encoder's states, unless a session has those of all layers. */
+static void project_source(const run *r, const model_layer *layer)
+{
+    const model_cache *c = r->pass->cache;
+    if (c->states == NULL) return;
+    model_map_apply(r->m, r->w.linear, &layer->cross_kv, c->projected, c->states, c->source_tokens,
+                    NULL);
+    model_tape_hold(r->m, c->projected, c->source_tokens * 2 * r->d->heads * r->d->head_dim);
 }
 
 static locus_status attend_source(const run *r, int64_t layer, int64_t s)
@@ -297,12 +310,13 @@ static locus_status attend_source(const run *r, int64_t layer, int64_t s)
     const model_cache *c = r->pass->cache;
     const int64_t first = r->pass->offsets[s], length = r->pass->offsets[s + 1] - first;
     const int64_t A = d->heads * d->head_dim, *text = c->source_offsets + c->text[s];
-    const float *k = c->source + (layer * c->source_tokens + text[0]) * 2 * A;
+    const int64_t block = c->states != NULL ? 0 : layer * c->source_tokens;
+    const float *k = c->source + (block + text[0]) * 2 * A;
     locus_tensors in = {.size = sizeof in};
     in.q = rows_of(r, r->w.qkv + first * A, length, d->heads, A);
     in.k = rows_of(r, k, text[1] - text[0], d->heads, 2 * A);
     in.v = rows_of(r, k + A, text[1] - text[0], d->heads, 2 * A);
-    return attend(r, &in, r->pass->cross_plan_of[s], first, length);
+    return attend(r, model_layer_at(r->m, layer), &in, r->pass->cross_plan_of[s], first, length);
 }
 
 /* to = residual + map_o(attend(map_q(x), k and v of the encoder's states)) */
@@ -311,9 +325,12 @@ static locus_status cross_attention(const run *r, int64_t l, float *to, const fl
 {
     const model_layer *layer = model_layer_at(r->m, l);
     const int64_t N = r->pass->tokens;
+    project_source(r, layer);
     model_map_apply(r->m, r->w.linear, &layer->cross_q, r->w.qkv, x, N, NULL);
+    model_tape_hold(r->m, r->w.qkv, N * r->d->heads * r->d->head_dim);
     for (int64_t s = 0; s < r->pass->ragged.sequences; s++)
         if (r->pass->offsets[s + 1] > r->pass->offsets[s]) LOCUS_TRY(attend_source(r, l, s));
+    model_tape_attended(r->m, r->w.heads, N * r->d->heads * r->d->head_dim);
     model_map_apply(r->m, r->w.linear, &layer->cross_o, to, r->w.heads, N,
                     &(model_end){.residual = residual});
     return LOCUS_OK;
@@ -409,7 +426,7 @@ static void convolve(const run *r)
     const locus_rows h = {r->w.h, r->pass->tokens, E};
     locus_convolution f = model_convolution(r->m);
     f.workspace = r->w.convolution;
-    locus_convolution_forward(&f, &y, &x, &h, &r->pass->ragged);
+    model_convolution_apply(r->m, &f, &y, &x, &h, &r->pass->ragged);
     norm(r, &r->m->convolution_norm, r->w.h, r->w.other, E);
 }
 
@@ -425,10 +442,12 @@ static void give_hidden(const run *r, int64_t which)
 {
     float *const *hidden = r->results->hidden;
     const int last = which == r->d->layers;
-    if (hidden == NULL || hidden[which] == NULL) return;
+    float *to = hidden != NULL ? hidden[which] : NULL;
+    if (to == NULL && r->m->tape == NULL) return;
     const int64_t width = last ? model_last_width(r->m) : r->d->width;
-    memcpy(hidden[which], last ? narrow(r, r->w.h, r->pass->tokens) : r->w.h,
-           (size_t)(r->pass->tokens * width) * sizeof(float));
+    const float *states = last ? narrow(r, r->w.h, r->pass->tokens) : r->w.h;
+    if (r->m->tape != NULL) model_tape_give(r->m, states, r->pass->tokens, width, which);
+    if (to != NULL) memcpy(to, states, (size_t)(r->pass->tokens * width) * sizeof(float));
 }
 
 static void give_embedding(const run *r)
@@ -441,8 +460,8 @@ static void give_embedding(const run *r)
     const float *states = narrow(r, r->w.h, r->pass->tokens);
     const locus_rows y = {r->results->embedding, r->pass->ragged.sequences, width};
     const locus_rows x = {(float *)(uintptr_t)states, r->pass->tokens, width};
-    locus_pooling_forward(&r->m->workers, poolings[r->m->pooling], &y, &x, &r->pass->ragged, width);
-    if (r->m->unit_length) locus_unit_forward(&r->m->workers, &y, &y, width);
+    model_pool_apply(r->m, poolings[r->m->pooling], &y, &x, &r->pass->ragged, width);
+    if (r->m->unit_length) model_unit_apply(r->m, &y, width);
 }
 
 /* Logits of the token behind each of `rows` states. */
@@ -490,7 +509,7 @@ static void give_logits(const run *r)
         return;
     }
     const locus_rows y = {r->w.firsts, count, E}, x = {r->w.h, r->pass->tokens, E};
-    locus_pooling_forward(&m->workers, LOCUS_POOL_FIRST, &y, &x, &r->pass->ragged, E);
+    model_pool_apply(m, LOCUS_POOL_FIRST, &y, &x, &r->pass->ragged, E);
     model_map_apply(m, r->w.linear, &m->head_map, r->w.pooled, r->w.firsts, count,
                     &(model_end){.activation = r->d->head_activation});
     model_map_apply(m, r->w.linear, &m->head_out, r->results->logits, r->w.pooled, count, NULL);
@@ -508,9 +527,8 @@ static void give_qkv(const run *r, int64_t layer)
 static void outer_norm(const run *r, const model_norm *norm)
 {
     locus_norm_rule rule = model_norm_rule(r->d, norm, r->d->width);
-    const locus_rows h = {r->w.h, r->pass->tokens, r->d->width};
     rule.epsilon = (float)model_outer_epsilon(r->d);
-    locus_norm_forward(&r->m->workers, &rule, &h, &h);
+    model_norm_apply(r->m, &rule, r->w.h, r->w.h, r->pass->tokens);
 }
 
 static locus_status run_layers(const run *r)
@@ -519,7 +537,9 @@ static locus_status run_layers(const run *r)
     if (r->w.turns != NULL) set_turns(r);
     give_hidden(r, 0);
     if (r->w.first != NULL)
-        memcpy(r->w.first, r->w.h, (size_t)(r->pass->tokens * r->d->width) * sizeof(float));
+        model_copy_apply(r->m, r->w.first, r->d->width, r->w.h, r->d->width, r->pass->tokens,
+                         r->d->width);
+    model_relative_norm(r->pass, &r->w);
     for (int64_t l = 0; l < r->d->layers; l++) {
         LOCUS_TRY(r->d->conformer    ? layer_conformer(r, l)
                   : r->d->norm_first ? layer_norm_before(r, l)
@@ -534,16 +554,10 @@ static locus_status run_layers(const run *r)
     return LOCUS_OK;
 }
 
-locus_status locus_model_forward(const locus_model_pass *pass, const locus_model_batch *batch,
+locus_status model_forward_stack(const locus_model_pass *pass, const locus_model_batch *batch,
                                  const locus_model_results *results, void *workspace,
                                  size_t workspace_bytes, locus_error *error)
 {
-    locus_model_batch own_batch = {.size = sizeof own_batch};
-    locus_model_results own_results = {.size = sizeof own_results};
-    if (pass == NULL || batch == NULL || results == NULL)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL argument");
-    LOCUS_ADOPT(batch, own_batch, "model batch", error);
-    LOCUS_ADOPT(results, own_results, "model results", error);
     const int features = pass->model->description.features > 0;
     if (pass->tokens > 0 && (features ? (const void *)batch->features : batch->ids) == NULL)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: no %s, which it takes",

@@ -65,6 +65,7 @@ static locus_status describe_decoder(locus_model *m, const char *folder, const m
     d->workers = m->workers;
     d->linear = m->linear;
     d->encoder = m;
+    d->can_train = m->can_train;
     d->family = m->family->decoder;
     d->description = m->description;
     d->optional = model_setting_find(s, "architectures.0") == NULL;
@@ -240,6 +241,7 @@ locus_status locus_model_open(locus_model **out, const char *folder,
     if (m == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
     m->allocator = allocator;
     m->texts.allocator = allocator;
+    m->can_train = config != NULL && config->trainable != 0;
     const locus_status status = build(m, folder, config, error);
     if (status != LOCUS_OK) {
         locus_model_free(m);

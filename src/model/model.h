@@ -10,14 +10,23 @@
 #include "model/checkpoint.h"
 #include "model/description.h"
 #include "nn/convolution.h"
+#include "nn/embedding.h"
 #include "nn/linear.h"
 #include "nn/norm.h"
+#include "nn/pooling.h"
 
-/* A linear map. packed.panels NULL: there is none. */
+/* A linear map. packed.outputs 0: there is none. */
 typedef struct model_map {
-    locus_packed packed;
-    locus_tensor bias; /* rank 0: none */
+    locus_packed packed; /* without panels where there is a `weight` */
+    locus_tensor weight; /* [outputs, inputs] of a model that is trained; rank 0: none */
+    locus_tensor bias;   /* rank 0: none */
 } model_map;
+
+/* A map that sees the tokens beside each one. */
+typedef struct model_taps {
+    locus_packed packed;
+    const float *plain; /* [outputs, taps, inputs] of a model that is trained; else NULL */
+} model_taps;
 
 typedef struct model_norm {
     const float *gain, *shift; /* shift NULL: none */
@@ -32,10 +41,14 @@ typedef struct model_layer {
     model_map first_in, first_out, value, gated, depth_out; /* of a conformer block */
     model_norm first_norm, glu_norm, depth_norm, last_norm;
     const float *depth, *depth_shift; /* [depth_taps, E], [E] or NULL: with a batch norm in them */
-    locus_packed in_taps, out_taps;   /* of convolutions in place of `in` and `out` */
+    model_taps in_taps, out_taps;     /* of convolutions in place of `in` and `out` */
     model_map relative;               /* [A, E]: of sinusoids of the distance; or none */
     const float *segment_bias, *segment; /* [H, D], [2, H, D]; or NULL */
+    model_map relative_k, relative_q;    /* [A, E] of a model that is trained: its tables' rows */
 } model_layer;
+
+typedef struct model_trainable model_trainable; /* trainable.h */
+typedef struct model_tape model_tape;           /* tape.h */
 
 struct locus_model {
     const locus_allocator *allocator;
@@ -51,7 +64,17 @@ struct locus_model {
     model_norm embedding_norm, final_norm, convolution_norm;
     model_map embedding_map;
     const float *convolution_bias;
-    locus_packed *convolution; /* [groups]; NULL: none */
+    locus_packed *convolution;       /* [groups]; NULL: none */
+    const float *convolution_weight; /* [E, taps, E / groups] of a model that is trained */
+    int can_train;                   /* 1: as the caller wants it */
+    model_trainable *trainable;      /* its weights; NULL: they are packed */
+    model_tape *tape;                /* where a pass is recorded; NULL: it is not */
+    struct {
+        const float *rows;     /* [its words, its width] */
+        model_map map;         /* to the width; or none */
+    } cluster[MODEL_CLUSTERS]; /* of a word table in parts that is trained */
+    const float *relative;     /* [R, E] of tables that every layer projects; or NULL */
+    model_norm relative_norm;  /* which it goes through */
     model_layer *layers;       /* [layers], or one that all share */
     model_map head_map, head_out;
     model_map fill_map, fill_out;
@@ -90,7 +113,7 @@ static inline int64_t model_qkv_width(const model_description *d)
 /* Floats of a token's last state: OPT may narrow it. */
 static inline int64_t model_last_width(const locus_model *m)
 {
-    return m->narrow.packed.panels != NULL ? m->narrow.packed.outputs : m->description.width;
+    return m->narrow.packed.outputs > 0 ? m->narrow.packed.outputs : m->description.width;
 }
 
 /* A norm before the first layer or behind the last one. */
@@ -122,6 +145,22 @@ typedef struct model_end {
  * workspace: locus_linear_workspace(&m->linear) bytes. */
 void model_map_apply(const locus_model *m, void *workspace, const model_map *map, float *y,
                      const float *x, int64_t rows, const model_end *end);
+
+/* The other operators of the executor. All of these record what they do where m->tape says so. */
+void model_norm_apply(const locus_model *m, const locus_norm_rule *rule, float *y, const float *x,
+                      int64_t rows);
+/* input: 1 for rows of the tokens, 0 for rows of the workspace. */
+void model_embed_apply(const locus_model *m, const locus_rows *y, const locus_embedding *terms,
+                       int64_t count, int64_t width, int input);
+void model_pool_apply(const locus_model *m, locus_pooling pooling, const locus_rows *y,
+                      const locus_rows *x, const locus_ragged *tokens, int64_t width);
+void model_unit_apply(const locus_model *m, const locus_rows *y, int64_t width);
+/* y_i = x_i of `width` numbers, for i < rows. */
+void model_copy_apply(const locus_model *m, float *y, int64_t y_stride, const float *x,
+                      int64_t x_stride, int64_t rows, int64_t width);
+void model_convolution_apply(const locus_model *m, const locus_convolution *f, const locus_rows *y,
+                             const locus_rows *x, const locus_rows *residual,
+                             const locus_ragged *tokens);
 
 /* ---- attention_config.c ---- */
 

@@ -27,21 +27,6 @@ static void *carve(carver *c, int64_t rows, int64_t width, size_t bytes)
     return place;
 }
 
-locus_convolution model_convolution(const locus_model *m)
-{
-    const model_description *d = &m->description;
-    return (locus_convolution){.workers = m->workers,
-                               .second_cache = m->linear.second_cache,
-                               .inputs = d->width,
-                               .outputs = d->width,
-                               .groups = d->groups,
-                               .taps = d->taps,
-                               .before = (d->taps - 1) / 2,
-                               .packed = m->convolution,
-                               .bias = m->convolution_bias,
-                               .activation = d->convolution_activation};
-}
-
 int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
 {
     const model_description *d = &p->model->description;
@@ -53,7 +38,7 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
     if (d->norm_first || d->conformer) w->sum = carve(&c, N, d->width, sizeof(float));
     if (d->norm_first && d->cross) w->between = carve(&c, N, d->width, sizeof(float));
     if (d->taps > 0) w->first = carve(&c, N, d->width, sizeof(float));
-    if (p->model->embedding_map.packed.panels != NULL)
+    if (p->model->embedding_map.packed.outputs > 0)
         w->narrow = carve(&c, N, d->embedding_width, sizeof(float));
     w->qkv = carve(&c, N, model_qkv_width(d), sizeof(float));
     if (d->turned_input || (p->cache != NULL && d->rope.base > 0.0))
@@ -64,7 +49,7 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
     if (d->head == LOCUS_MODEL_CLASSIFY || d->head == LOCUS_MODEL_GENERATE)
         w->firsts = carve(&c, sequences, d->width, sizeof(float));
     if (d->head == LOCUS_MODEL_CLASSIFY) w->pooled = carve(&c, sequences, d->width, sizeof(float));
-    if (p->model->narrow.packed.panels != NULL)
+    if (p->model->narrow.packed.outputs > 0)
         w->narrowed = carve(&c, N > sequences ? N : sequences, d->embedding_width, sizeof(float));
     if (model_has_fill(d)) w->fill = carve(&c, N, d->embedding_width, sizeof(float));
     if (d->conformer) w->glu = carve(&c, N, d->width, sizeof(float));
@@ -73,6 +58,14 @@ int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
         w->before = carve(&c, d->memory, 3 * A, sizeof(float));
         w->kv = carve(&c, d->memory + p->longest, 2 * A, sizeof(float));
     }
+    if (p->model->trainable != NULL && d->clusters > 0)
+        w->words = carve(&c, d->vocabulary, d->width, sizeof(float));
+    if (p->model->trainable != NULL && d->relative_norm)
+        w->relative = carve(&c, d->relative_rows, d->width, sizeof(float));
+    if (p->model->trainable != NULL && d->to_position)
+        w->relative_k = carve(&c, d->relative_rows, A, sizeof(float));
+    if (p->model->trainable != NULL && d->from_position)
+        w->relative_q = carve(&c, d->relative_rows, A, sizeof(float));
     if (d->distances) w->distances = carve(&c, p->distance_rows, A, sizeof(float));
     if (d->segments) w->pairs = carve(&c, d->heads, p->longest * p->longest, sizeof(float));
     w->lse = carve(&c, d->heads, p->together ? N : p->longest, sizeof(float));
@@ -274,24 +267,12 @@ locus_status model_pass_make(locus_model_pass **out, const locus_model *model, m
     return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
 }
 
-locus_status locus_model_pass_new(locus_model_pass **out, const locus_model *model,
-                                  const int64_t *offsets, int64_t sequences, locus_error *error)
-{
-    if (out == NULL || model == NULL || offsets == NULL || sequences < 0)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL or negative argument");
-    LOCUS_TRY(model_pass_make(out, model, NULL, sequences, error));
-    const locus_status status = model_pass_set(*out, offsets, error);
-    if (status != LOCUS_OK) {
-        locus_model_pass_free(*out);
-        *out = NULL;
-    }
-    return status;
-}
-
 void locus_model_pass_free(locus_model_pass *p)
 {
     if (p == NULL) return;
     free_plans(p);
+    locus_model_pass_free(p->decoder);
+    locus_release(p->model->allocator, p->decoder_rows);
     locus_release(p->model->allocator, p->plans);
     locus_release(p->model->allocator, p->offsets);
     locus_release(p->model->allocator, p->plan_of);

@@ -16,7 +16,7 @@ typedef struct pass_plan {
     locus_plan *plan;
 } pass_plan;
 
-/* Keys and values between the steps of a session: [layers][slots][capacity][k, v], turned where the
+/* What a decoder sees beside its tokens. Keys and values between the steps of a session: [layers][slots][capacity][k, v], turned where the
  * scheme turns; and those of the encoder's states: [layers][tokens of all texts][k, v]. */
 typedef struct model_cache {
     float *kv;
@@ -27,6 +27,10 @@ typedef struct model_cache {
     int64_t source_tokens;
     const int64_t *source_offsets; /* of the texts */
     const int64_t *text;           /* [rows] which text a row is about */
+    const float
+        *states;      /* [source_tokens, E] of the encoder, where `source` is `projected` from them
+                            in every layer; NULL: it holds all layers */
+    float *projected; /* [source_tokens][k, v] */
 } model_cache;
 
 struct locus_model_pass {
@@ -42,6 +46,15 @@ struct locus_model_pass {
     float *sinusoid; /* [distance_rows, E] of the distances -(longest - 1) to longest - 1 */
     int64_t distance_rows;
     size_t bytes; /* of workspace */
+    locus_model_pass
+        *decoder; /* behind this encoder; NULL: of one stack of layers alone. Its cache holds
+                                  no tokens */
+    int64_t *decoder_rows;        /* [2 sequences] past and text of that cache */
+    model_cache source;           /* that cache */
+    size_t source_at, decoder_at; /* in the workspace: k and v of the states, that of the decoder */
+    /* of a model that is trained, as a pass that computes nothing counts them (gradients.c) */
+    size_t kept_bytes, back_bytes, tape_entries;
+    int64_t tape_largest, tape_rows, tape_parts;
 };
 
 /* The workspace. [N: tokens] */
@@ -65,9 +78,12 @@ typedef struct pass_work {
     float *kv;              /* [memory + longest, 2 A] with it before; or NULL     */
     float *distances;       /* [distance_rows, A] projected sinusoids; or NULL    */
     float *pairs;           /* [H, longest, longest] of pairs of two types; or NULL */
-    float *narrowed;        /* [N, W] before logits; or NULL */
-    float *lse;             /* [H, longest], or [H, N] of a ragged call           */
-    int32_t *position;      /* [N]                                             */
+    float *words;           /* [V, E] of a word table in parts; or NULL           */
+    float *relative;        /* [R, E] rows of relative tables behind a norm; or NULL */
+    float *relative_k, *relative_q; /* [R, A] projected by a layer; or NULL */
+    float *narrowed;                /* [N, W] before logits; or NULL */
+    float *lse;                     /* [H, longest], or [H, N] of a ragged call           */
+    int32_t *position;              /* [N]                                             */
     void *attention;
     size_t attention_bytes;
     void *convolution, *linear;
@@ -85,8 +101,22 @@ locus_status model_pass_set(locus_model_pass *pass, const int64_t *offsets, locu
 /* Where its sequences begin, as q_offsets and k_offsets of a ragged call. */
 locus_tensor model_pass_offsets(const locus_model_pass *pass);
 
+/* ---- forward.c ---- */
+
+/* One stack of layers; batch and results are of this version. */
+locus_status model_forward_stack(const locus_model_pass *pass, const locus_model_batch *batch,
+                                 const locus_model_results *results, void *workspace,
+                                 size_t workspace_bytes, locus_error *error);
+
+/* ---- pass.c ---- */
+
 /* One function measures (base NULL) and lays out. 0: it does not fit in memory. */
 int model_pass_carve(const locus_model_pass *pass, void *base, pass_work *work);
+
+/* ---- gradients.c ---- */
+
+/* How much a forward pass keeps and the way back takes. */
+locus_status model_count_tape(locus_model_pass *pass, locus_error *error);
 
 /* ---- conformer.c ---- */
 
@@ -113,6 +143,20 @@ locus_tensor model_distance_table(const locus_model_pass *pass, float *data);
 void model_distances_project(const locus_model_pass *pass, const model_layer *layer,
                              const pass_work *w);
 
+/* ---- words.c ---- */
+
+/* The word table of this pass. */
+const float *model_words(const locus_model_pass *pass, const pass_work *w);
+
+/* ---- relative.c ---- */
+
+/* Tables of relative positions of a model that is trained: through their norm once in a pass, by the
+ * maps of a layer into w->relative_k and w->relative_q. Of other models they are made once for all
+ * (weights.c), and nothing happens here. */
+void model_relative_norm(const locus_model_pass *pass, const pass_work *w);
+void model_relative_project(const locus_model_pass *pass, const model_layer *layer,
+                            const pass_work *w);
+
 /* ---- segments.c ---- */
 
 /* 1 when sequence s has tokens of two types. */
@@ -132,10 +176,10 @@ void model_fill(const locus_model_pass *pass, const locus_model_batch *batch, co
 void model_fill_rows(const locus_model *m, const pass_work *w, float *logits, const float *states,
                      int64_t rows);
 
+/* ---- taps.c ---- */
+
 /* The convolution beside the first layer, without workspace. */
 locus_convolution model_convolution(const locus_model *m);
-
-/* ---- taps.c ---- */
 
 /* The two maps of a feed-forward sublayer as convolutions, without workspace. */
 locus_convolution model_taps_in(const locus_model *m, const model_layer *layer);

@@ -1,9 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/pass.h"
 
-/* Feed-forward sublayers whose maps see the tokens beside each one, as VITS has them. */
+/* Maps that see the tokens beside each one: beside the first layer of DeBERTa v2, and in the
+ * feed-forward sublayers of VITS. */
 
-static locus_convolution convolution(const locus_model *m, const locus_packed *packed,
+locus_convolution model_convolution(const locus_model *m)
+{
+    const model_description *d = &m->description;
+    return (locus_convolution){.workers = m->workers,
+                               .second_cache = m->linear.second_cache,
+                               .inputs = d->width,
+                               .outputs = d->width,
+                               .groups = d->groups,
+                               .taps = d->taps,
+                               .before = (d->taps - 1) / 2,
+                               .packed = m->convolution,
+                               .weight = m->convolution_weight,
+                               .bias = m->convolution_bias,
+                               .activation = d->convolution_activation};
+}
+
+static locus_convolution convolution(const locus_model *m, const model_taps *map,
                                      const locus_tensor *bias, int64_t inputs, int64_t outputs)
 {
     const int64_t taps = m->description.forward_taps;
@@ -14,7 +31,8 @@ static locus_convolution convolution(const locus_model *m, const locus_packed *p
                                .groups = 1,
                                .taps = taps,
                                .before = (taps - 1) / 2,
-                               .packed = packed,
+                               .packed = map->plain == NULL ? &map->packed : NULL,
+                               .weight = map->plain,
                                .bias = bias->data};
 }
 
@@ -42,8 +60,8 @@ void model_taps_forward(const locus_model_pass *p, const model_layer *layer, con
     const locus_rows y = {to, N, E}, beside = {(float *)(uintptr_t)residual, N, E};
     locus_convolution f = model_taps_in(m, layer);
     f.workspace = w->convolution;
-    locus_convolution_forward(&f, &inner, &from, NULL, &p->ragged);
+    model_convolution_apply(m, &f, &inner, &from, NULL, &p->ragged);
     f = model_taps_out(m, layer);
     f.workspace = w->convolution;
-    locus_convolution_forward(&f, &y, &inner, &beside, &p->ragged);
+    model_convolution_apply(m, &f, &y, &inner, &beside, &p->ragged);
 }

@@ -5,7 +5,8 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/size.h"
-#include "model/model.h"
+#include "model/loader.h"
+#include "model/trainable.h"
 #include "nn/norm.h"
 #include "schemes/scheme.h"
 
@@ -18,34 +19,14 @@ static int64_t weight_layers(const model_description *d)
     return d->shared_layers ? 1 : d->layers;
 }
 
-static locus_status no_memory(locus_error *error)
-{
-    return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory for the weights");
-}
-
-/* Memory that lives as long as the model. */
-static void *keep(locus_model *m, uint64_t bytes)
-{
-    size_t size = 0;
-    if (!locus_to_size(&size, bytes)) return NULL;
-    void *block = locus_allocate(m->allocator, 1, size);
-    if (block == NULL) return NULL;
-    m->blocks[m->block_count++] = block;
-    m->bytes += bytes;
-    return block;
-}
-
-static float *keep_floats(locus_model *m, int64_t count)
-{
-    return keep(m, (uint64_t)count * sizeof(float));
-}
-
 void model_unload(locus_model *m)
 {
     for (size_t i = 0; i < m->block_count; i++) locus_release(m->allocator, m->blocks[i]);
     locus_release(m->allocator, m->blocks);
     locus_release(m->allocator, m->layers);
     locus_release(m->allocator, m->convolution);
+    model_trainable_free(m->trainable);
+    m->trainable = NULL;
     m->blocks = NULL;
     m->layers = NULL;
     m->convolution = NULL;
@@ -66,23 +47,14 @@ static locus_status check_all(const model_checkpoint *c, const model_description
 
 /* ---- reading ---- */
 
-typedef struct loader {
-    locus_model *m;
-    model_checkpoint *c;
-    const model_description *d;
-    float *scratch; /* the largest tensor that is packed, or q, k and v together */
-    void *linear;   /* workspace of maps */
-    float factor;   /* of maps that are read; 0: 1 */
-    locus_error *error;
-} loader;
-
 /* A tensor as it is; *to = NULL where the model has none. */
 static locus_status read_array(loader *r, model_slot slot, int64_t layer, const float **to)
 {
     *to = NULL;
     if (!model_slot_wanted(r->d, slot)) return LOCUS_OK;
-    float *array = keep_floats(r->m, model_slot_elements(r->d, slot));
-    if (array == NULL) return no_memory(r->error);
+    if (r->m->trainable != NULL) return model_place_array(r, slot, layer, to);
+    float *array = model_keep_floats(r->m, model_slot_elements(r->d, slot));
+    if (array == NULL) return model_no_memory(r->error);
     *to = array;
     return model_checkpoint_read(r->c, slot, layer, array, r->error);
 }
@@ -99,8 +71,8 @@ static locus_status pack(loader *r, model_map *map, int64_t outputs, int64_t inp
         locus_view(r->scratch, LOCUS_F32, 2, (const int64_t[]){outputs, inputs});
     uint64_t bytes = 0;
     void *memory = NULL;
-    if (locus_packed_bytes(&bytes, inputs, outputs)) memory = keep(r->m, bytes);
-    if (memory == NULL) return no_memory(r->error);
+    if (locus_packed_bytes(&bytes, inputs, outputs)) memory = model_keep(r->m, bytes);
+    if (memory == NULL) return model_no_memory(r->error);
     map->packed = locus_pack_weight(r->m->workers.kernels, &weight, memory, r->m->workers.threads);
     return LOCUS_OK;
 }
@@ -119,6 +91,8 @@ static locus_status read_maps(loader *r, const model_slot *slots, size_t count, 
     int64_t at = 0;
     const int biases = model_slot_wanted(r->d, (model_slot)(slots[0] + 1)) ||
                        model_checkpoint_has(r->c, (model_slot)(slots[0] + 1), layer);
+    if (r->m->trainable != NULL)
+        return model_place_maps(r, slots, count, layer, inputs, biases, map);
     for (size_t i = 0; i < count; i++) {
         LOCUS_TRY(model_checkpoint_read(r->c, slots[i], layer, r->scratch + at, r->error));
         at += model_slot_elements(r->d, slots[i]);
@@ -126,8 +100,8 @@ static locus_status read_maps(loader *r, const model_slot *slots, size_t count, 
     multiply(r, r->scratch, all * inputs);
     LOCUS_TRY(pack(r, map, all, inputs));
     if (!biases) return LOCUS_OK;
-    bias = keep_floats(r->m, all);
-    if (bias == NULL) return no_memory(r->error);
+    bias = model_keep_floats(r->m, all);
+    if (bias == NULL) return model_no_memory(r->error);
     map->bias = locus_view(bias, LOCUS_F32, 1, &all);
     at = 0;
     for (size_t i = 0; i < count; i++) {
@@ -161,7 +135,7 @@ static locus_status read_parts(loader *r, model_slot slot, int64_t layer, int64_
     if (r->d->fused_parts) return model_checkpoint_read(r->c, slot, layer, to, r->error);
     const size_t count = (size_t)model_slot_elements(r->d, slot);
     float *heads = locus_allocate(r->m->allocator, count, sizeof(float));
-    if (heads == NULL) return no_memory(r->error);
+    if (heads == NULL) return model_no_memory(r->error);
     const locus_status status = model_checkpoint_read(r->c, slot, layer, heads, r->error);
     sort_heads(to, heads, r->d, width);
     locus_release(r->m->allocator, heads);
@@ -173,9 +147,10 @@ static locus_status read_fused(loader *r, int64_t layer, model_map *map)
 {
     const model_description *d = r->d;
     const int64_t A = d->heads * d->head_dim, all = 3 * A;
+    if (r->m->trainable != NULL) return model_place_fused(r, layer, map);
     if (d->biases && !d->attention_unbiased) {
-        float *bias = keep_floats(r->m, all);
-        if (bias == NULL) return no_memory(r->error);
+        float *bias = model_keep_floats(r->m, all);
+        if (bias == NULL) return model_no_memory(r->error);
         map->bias = locus_view(bias, LOCUS_F32, 1, &all);
         if (d->fused_biases) {
             LOCUS_TRY(read_parts(r, SLOT_FUSED_QKV_BIAS, layer, 1, bias));
@@ -191,7 +166,9 @@ static locus_status read_fused(loader *r, int64_t layer, model_map *map)
 /* The gate of a feed-forward layer has no bias slot. */
 static locus_status read_gate(loader *r, int64_t layer, model_map *map)
 {
+    static const model_slot gate = SLOT_GATE;
     if (!r->d->gated) return LOCUS_OK;
+    if (r->m->trainable != NULL) return model_place_maps(r, &gate, 1, layer, r->d->width, 0, map);
     LOCUS_TRY(model_checkpoint_read(r->c, SLOT_GATE, layer, r->scratch, r->error));
     return pack(r, map, r->d->feed_forward, r->d->width);
 }
@@ -216,8 +193,8 @@ static locus_status project_table(loader *r, model_slot own, model_slot shared, 
     const model_description *d = r->d;
     const model_slot slot = d->relative_shared ? shared : own;
     const int64_t A = d->heads * d->head_dim;
-    float *rows = keep_floats(r->m, d->relative_rows * A);
-    if (rows == NULL) return no_memory(r->error);
+    float *rows = model_keep_floats(r->m, d->relative_rows * A);
+    if (rows == NULL) return model_no_memory(r->error);
     const size_t before = r->m->block_count;
     model_map map = {.bias = {.rank = 0}};
     const int64_t counted = r->c->parameters;
@@ -234,10 +211,11 @@ static locus_status project_table(loader *r, model_slot own, model_slot shared, 
 static locus_status read_window(loader *r, model_slot slot, int64_t layer, locus_tensor *table)
 {
     const int64_t rows = 2 * r->d->window + 1, D = r->d->head_dim;
-    float *data = keep_floats(r->m, (rows + 1) * D);
-    if (data == NULL) return no_memory(r->error);
+    float *data = model_keep_floats(r->m, (rows + 1) * D);
+    if (data == NULL) return model_no_memory(r->error);
     *table = locus_view(data, LOCUS_F32, 2, (const int64_t[]){rows + 1, D});
     memset(data + rows * D, 0, (size_t)D * sizeof(float));
+    if (r->m->trainable != NULL) return model_place_window(r, slot, layer, data);
     return model_checkpoint_read(r->c, slot, layer, data, r->error);
 }
 
@@ -246,8 +224,8 @@ static locus_status make_window_rows(loader *r)
 {
     const int64_t window = r->d->window, count = 2 * window + 3;
     if (window == 0) return LOCUS_OK;
-    r->m->window_rows = keep(r->m, (uint64_t)count * sizeof *r->m->window_rows);
-    if (r->m->window_rows == NULL) return no_memory(r->error);
+    r->m->window_rows = model_keep(r->m, (uint64_t)count * sizeof *r->m->window_rows);
+    if (r->m->window_rows == NULL) return model_no_memory(r->error);
     for (int64_t i = 0; i < count; i++) {
         const int64_t row = 2 * window + 1 - i;
         r->m->window_rows[i] = row < 0 || row > 2 * window ? 2 * window + 1 : row;
@@ -272,10 +250,29 @@ static locus_status read_own_tables(loader *r, int64_t layer, locus_tensors *tab
     return LOCUS_OK;
 }
 
+/* The projections of a model that is trained: its tables are made in every pass (relative.c). */
+static locus_status place_projections(loader *r, int64_t layer, model_layer *to)
+{
+    if (r->d->to_position) {
+        LOCUS_TRY(model_place_projection(r, SLOT_RELATIVE_K, SLOT_K, layer, to, &to->relative_k));
+        to->tables.rel_k = table_view(r->d, NULL);
+    }
+    if (r->d->from_position) {
+        LOCUS_TRY(model_place_projection(r, SLOT_RELATIVE_Q, SLOT_Q, layer, to, &to->relative_q));
+        to->tables.rel_q = table_view(r->d, NULL);
+    }
+    return LOCUS_OK;
+}
+
 /* Both projections of the positions, made once. */
 static locus_status read_position_pairs(loader *r, int64_t layer, const float *positions,
                                         locus_tensors *tables)
 {
+    if (r->m->trainable != NULL)
+        return locus_fail(r->error, LOCUS_ERR_FORMAT,
+                          "%s: positions that are projected once for all layers (%s) cannot be "
+                          "trained",
+                          r->m->family->type, r->d->scheme);
     if (layer > 0) {
         tables->pos_q = r->m->layers[0].tables.pos_q;
         tables->pos_k = r->m->layers[0].tables.pos_k;
@@ -286,9 +283,10 @@ static locus_status read_position_pairs(loader *r, int64_t layer, const float *p
 }
 
 static locus_status read_tables(loader *r, int64_t layer, const float *relative, const float *bias,
-                                locus_tensors *tables)
+                                model_layer *to)
 {
     const model_description *d = r->d;
+    locus_tensors *tables = &to->tables;
     LOCUS_TRY(read_own_tables(r, layer, tables));
     if (d->position_pairs) return read_position_pairs(r, layer, relative, tables);
     if (d->bias_each_layer) LOCUS_TRY(read_array(r, SLOT_LAYER_BIAS, layer, &bias));
@@ -315,9 +313,10 @@ static locus_status read_tables(loader *r, int64_t layer, const float *relative,
         tables->rel_k = locus_view((float *)(uintptr_t)rows, LOCUS_F32, 2,
                                    (const int64_t[]){d->relative_rows, d->head_dim});
     }
-    if (d->to_position)
+    if (r->m->trainable != NULL) LOCUS_TRY(place_projections(r, layer, to));
+    if (d->to_position && r->m->trainable == NULL)
         LOCUS_TRY(project_table(r, SLOT_RELATIVE_K, SLOT_K, layer, relative, &tables->rel_k));
-    if (d->from_position)
+    if (d->from_position && r->m->trainable == NULL)
         LOCUS_TRY(project_table(r, SLOT_RELATIVE_Q, SLOT_Q, layer, relative, &tables->rel_q));
     if (d->rope.base > 0.0 && !d->turned_input)
         tables->frequencies = locus_view((float *)(uintptr_t)r->m->frequencies, LOCUS_F32, 1,
@@ -329,16 +328,18 @@ static locus_status read_tables(loader *r, int64_t layer, const float *relative,
 
 /* One of two maps that see the tokens beside each one. */
 static locus_status read_taps(loader *r, model_slot slot, int64_t layer, int64_t inputs,
-                              int64_t outputs, locus_packed *packed, locus_tensor *bias)
+                              int64_t outputs, model_taps *to, locus_tensor *bias)
 {
     const int64_t taps = r->d->forward_taps, count = outputs * inputs * taps;
     const float *shift;
     uint64_t bytes = 0;
-    LOCUS_TRY(model_checkpoint_read(r->c, slot, layer, r->scratch, r->error));
     LOCUS_TRY(read_array(r, (model_slot)(slot + 1), layer, &shift));
     *bias = locus_view((float *)(uintptr_t)shift, LOCUS_F32, 1, &outputs);
+    if (r->m->trainable != NULL)
+        return model_place_taps(r, slot, layer, outputs, inputs, taps, &to->plain);
+    LOCUS_TRY(model_checkpoint_read(r->c, slot, layer, r->scratch, r->error));
     float *weight = locus_allocate(r->m->allocator, (size_t)count, sizeof(float));
-    if (weight == NULL) return no_memory(r->error);
+    if (weight == NULL) return model_no_memory(r->error);
     locus_convolution_arrange(weight, r->scratch, outputs, inputs, taps);
     const locus_convolution f = {.workers = r->m->workers,
                                  .inputs = inputs,
@@ -346,10 +347,10 @@ static locus_status read_taps(loader *r, model_slot slot, int64_t layer, int64_t
                                  .groups = 1,
                                  .taps = taps,
                                  .weight = weight};
-    void *memory = locus_convolution_packed_bytes(&bytes, &f) ? keep(r->m, bytes) : NULL;
-    if (memory != NULL) *packed = locus_convolution_pack(&f, 0, memory);
+    void *memory = locus_convolution_packed_bytes(&bytes, &f) ? model_keep(r->m, bytes) : NULL;
+    if (memory != NULL) to->packed = locus_convolution_pack(&f, 0, memory);
     locus_release(r->m->allocator, weight);
-    return memory != NULL ? LOCUS_OK : no_memory(r->error);
+    return memory != NULL ? LOCUS_OK : model_no_memory(r->error);
 }
 
 static locus_status read_forward(loader *r, int64_t layer, model_layer *to)
@@ -373,8 +374,9 @@ static locus_status read_depth(loader *r, int64_t layer, model_layer *to)
 {
     const model_description *d = r->d;
     const int64_t E = d->width, taps = d->depth_taps;
-    float *weight = keep_floats(r->m, taps * E), *shift = keep_floats(r->m, E);
-    if (weight == NULL || shift == NULL) return no_memory(r->error);
+    if (r->m->trainable != NULL) return model_place_depth(r, layer, to);
+    float *weight = model_keep_floats(r->m, taps * E), *shift = model_keep_floats(r->m, E);
+    if (weight == NULL || shift == NULL) return model_no_memory(r->error);
     LOCUS_TRY(model_checkpoint_read(r->c, SLOT_DEPTH, layer, r->scratch, r->error));
     locus_convolution_arrange(weight, r->scratch, 1, E, taps);
     to->depth = weight;
@@ -394,6 +396,23 @@ static locus_status read_depth(loader *r, int64_t layer, model_layer *to)
     return LOCUS_OK;
 }
 
+/* Two maps in one tensor. */
+static locus_status read_glu(loader *r, int64_t layer, model_layer *to)
+{
+    const int64_t E = r->d->width;
+    const float *both;
+    if (r->m->trainable != NULL) {
+        LOCUS_TRY(model_place_array(r, SLOT_GLU, layer, &both));
+        model_set_plain(&to->value, both, E, E);
+        model_set_plain(&to->gated, both + E * E, E, E);
+        return LOCUS_OK;
+    }
+    LOCUS_TRY(model_checkpoint_read(r->c, SLOT_GLU, layer, r->scratch, r->error));
+    LOCUS_TRY(pack(r, &to->value, E, E));
+    memmove(r->scratch, r->scratch + E * E, (size_t)(E * E) * sizeof(float));
+    return pack(r, &to->gated, E, E);
+}
+
 /* What a conformer block has beside attention and the second feed-forward. */
 static locus_status read_conformer(loader *r, int64_t layer, model_layer *to)
 {
@@ -404,10 +423,7 @@ static locus_status read_conformer(loader *r, int64_t layer, model_layer *to)
     LOCUS_TRY(read_map(r, SLOT_FIRST_OUT, layer, E, F, &to->first_out));
     r->factor = 0.0f;
     LOCUS_TRY(read_norm(r, SLOT_GLU_NORM_GAIN, layer, &to->glu_norm));
-    LOCUS_TRY(model_checkpoint_read(r->c, SLOT_GLU, layer, r->scratch, r->error));
-    LOCUS_TRY(pack(r, &to->value, E, E));
-    memmove(r->scratch, r->scratch + E * E, (size_t)(E * E) * sizeof(float));
-    LOCUS_TRY(pack(r, &to->gated, E, E));
+    LOCUS_TRY(read_glu(r, layer, to));
     LOCUS_TRY(read_depth(r, layer, to));
     LOCUS_TRY(read_map(r, SLOT_DEPTH_OUT, layer, E, E, &to->depth_out));
     return read_norm(r, SLOT_LAST_NORM_GAIN, layer, &to->last_norm);
@@ -444,7 +460,7 @@ static locus_status read_layer(loader *r, int64_t layer, const float *relative, 
     LOCUS_TRY(read_array(r, SLOT_SEGMENT, layer, &to->segment));
     LOCUS_TRY(read_norm(r, SLOT_ATTENTION_NORM_GAIN, layer, &to->attention_norm));
     LOCUS_TRY(read_norm(r, SLOT_FORWARD_NORM_GAIN, layer, &to->forward_norm));
-    return read_tables(r, layer, relative, bias, &to->tables);
+    return read_tables(r, layer, relative, bias, to);
 }
 
 static locus_status read_convolution(loader *r)
@@ -454,10 +470,13 @@ static locus_status read_convolution(loader *r)
     if (d->taps == 0) return LOCUS_OK;
     LOCUS_TRY(read_array(r, SLOT_CONVOLUTION_BIAS, 0, &r->m->convolution_bias));
     LOCUS_TRY(read_norm(r, SLOT_CONVOLUTION_NORM_GAIN, 0, &r->m->convolution_norm));
+    if (r->m->trainable != NULL)
+        return model_place_taps(r, SLOT_CONVOLUTION, 0, d->width, d->width / d->groups, d->taps,
+                                &r->m->convolution_weight);
     float *weight = locus_allocate(r->m->allocator, (size_t)count, 2 * sizeof(float));
     r->m->convolution = locus_allocate(r->m->allocator, (size_t)d->groups, sizeof(locus_packed));
     locus_status status =
-        weight != NULL && r->m->convolution != NULL ? LOCUS_OK : no_memory(r->error);
+        weight != NULL && r->m->convolution != NULL ? LOCUS_OK : model_no_memory(r->error);
     if (status == LOCUS_OK)
         status = model_checkpoint_read(r->c, SLOT_CONVOLUTION, 0, weight + count, r->error);
     if (status == LOCUS_OK)
@@ -470,9 +489,9 @@ static locus_status read_convolution(loader *r)
                                  .weight = weight};
     for (int64_t g = 0; status == LOCUS_OK && g < d->groups; g++) {
         uint64_t bytes = 0;
-        void *memory = locus_convolution_packed_bytes(&bytes, &f) ? keep(r->m, bytes) : NULL;
+        void *memory = locus_convolution_packed_bytes(&bytes, &f) ? model_keep(r->m, bytes) : NULL;
         if (memory == NULL)
-            status = no_memory(r->error);
+            status = model_no_memory(r->error);
         else
             r->m->convolution[g] = locus_convolution_pack(&f, g, memory);
     }
@@ -491,8 +510,12 @@ static locus_status read_fill(loader *r)
     if (!d->fill_tied)
         return read_map(r, SLOT_FILL_OUT, 0, d->vocabulary, d->embedding_width, &m->fill_out);
     const float *bias;
-    memcpy(r->scratch, m->word, (size_t)model_slot_elements(d, SLOT_WORD) * sizeof(float));
-    LOCUS_TRY(pack(r, &m->fill_out, d->vocabulary, d->embedding_width));
+    if (m->trainable != NULL) {
+        LOCUS_TRY(model_place_tied(r, 1.0f, &m->fill_out));
+    } else {
+        memcpy(r->scratch, m->word, (size_t)model_slot_elements(d, SLOT_WORD) * sizeof(float));
+        LOCUS_TRY(pack(r, &m->fill_out, d->vocabulary, d->embedding_width));
+    }
     LOCUS_TRY(read_array(r, SLOT_FILL_OUT_BIAS, 0, &bias));
     if (bias != NULL)
         m->fill_out.bias = locus_view((float *)(uintptr_t)bias, LOCUS_F32, 1, &d->vocabulary);
@@ -504,8 +527,8 @@ static locus_status read_positions(loader *r)
     const model_description *d = r->d;
     if (!d->sinusoidal) return read_array(r, SLOT_POSITION, 0, &r->m->position);
     const int64_t W = d->embedding_width;
-    float *table = keep_floats(r->m, d->positions * W);
-    if (table == NULL) return no_memory(r->error);
+    float *table = model_keep_floats(r->m, d->positions * W);
+    if (table == NULL) return model_no_memory(r->error);
     r->m->position = table;
     if (model_checkpoint_has(r->c, SLOT_POSITION, 0))
         return model_checkpoint_read(r->c, SLOT_POSITION, 0, table, r->error);
@@ -515,7 +538,25 @@ static locus_status read_positions(loader *r)
         for (int64_t i = 0; i < W; i++) table[p * W + i] = (float)row[i];
     }
     locus_release(r->m->allocator, row);
-    return row != NULL ? LOCUS_OK : no_memory(r->error);
+    return row != NULL ? LOCUS_OK : model_no_memory(r->error);
+}
+
+/* The map to logits: its own, or the word table. */
+static locus_status read_last_map(loader *r)
+{
+    static const model_slot own = SLOT_LOGITS;
+    locus_model *m = r->m;
+    const model_description *d = r->d;
+    const int64_t V = d->vocabulary, W = d->embedding_width;
+    const float divisor = d->logits_scaled ? sqrtf((float)d->width) : 1.0f;
+    if (m->trainable != NULL)
+        return d->tied ? model_place_tied(r, divisor, &m->logits)
+                       : model_place_maps(r, &own, 1, 0, W, 0, &m->logits);
+    if (!d->tied)
+        LOCUS_TRY(model_checkpoint_read(r->c, SLOT_LOGITS, 0, r->scratch, r->error));
+    else
+        for (int64_t i = 0; i < V * W; i++) r->scratch[i] = m->word[i] / divisor;
+    return pack(r, &m->logits, V, W);
 }
 
 /* What continues a text: states to logits. */
@@ -527,15 +568,10 @@ static locus_status read_logits(loader *r)
     if (d->head != LOCUS_MODEL_GENERATE || d->fill_next) return LOCUS_OK;
     if (model_slot_wanted(d, SLOT_NARROW))
         LOCUS_TRY(read_map(r, SLOT_NARROW, 0, W, d->width, &m->narrow));
-    if (!d->tied)
-        LOCUS_TRY(model_checkpoint_read(r->c, SLOT_LOGITS, 0, r->scratch, r->error));
-    else
-        for (int64_t i = 0; i < V * W; i++)
-            r->scratch[i] = d->logits_scaled ? m->word[i] / sqrtf((float)d->width) : m->word[i];
-    LOCUS_TRY(pack(r, &m->logits, V, W));
+    LOCUS_TRY(read_last_map(r));
     if (!d->logits_biased || !model_checkpoint_has(r->c, SLOT_LOGITS_BIAS, 0)) return LOCUS_OK;
-    float *bias = keep_floats(m, V);
-    if (bias == NULL) return no_memory(r->error);
+    float *bias = model_keep_floats(m, V);
+    if (bias == NULL) return model_no_memory(r->error);
     m->logits.bias = locus_view(bias, LOCUS_F32, 1, &V);
     return model_checkpoint_read(r->c, SLOT_LOGITS_BIAS, 0, bias, r->error);
 }
@@ -543,8 +579,8 @@ static locus_status read_logits(loader *r)
 static locus_status read_rope(loader *r)
 {
     if (r->d->rope.base <= 0.0) return LOCUS_OK;
-    float *frequency = keep_floats(r->m, r->d->head_dim / 2);
-    if (frequency == NULL) return no_memory(r->error);
+    float *frequency = model_keep_floats(r->m, r->d->head_dim / 2);
+    if (frequency == NULL) return model_no_memory(r->error);
     r->m->frequencies = frequency;
     model_rope_frequencies(r->d, 0, frequency);
     return LOCUS_OK;
@@ -561,7 +597,7 @@ static locus_status read_cluster(loader *r, int64_t index, int64_t first, float 
     const model_description *whole = r->c->description;
     const size_t count = (size_t)model_slot_elements(&part, SLOT_WORD);
     float *rows = locus_allocate(r->m->allocator, count, sizeof(float));
-    if (rows == NULL) return no_memory(r->error);
+    if (rows == NULL) return model_no_memory(r->error);
     r->c->description = &part;
     locus_status status = model_checkpoint_read(r->c, SLOT_WORD, index, rows, r->error);
     const int mapped = model_checkpoint_has(r->c, SLOT_EMBEDDING_MAP, index);
@@ -583,8 +619,9 @@ static locus_status read_cluster(loader *r, int64_t index, int64_t first, float 
 static locus_status read_clusters(loader *r)
 {
     const model_description *d = r->d;
-    float *table = keep_floats(r->m, d->vocabulary * d->width);
-    if (table == NULL) return no_memory(r->error);
+    if (r->m->trainable != NULL) return model_place_clusters(r);
+    float *table = model_keep_floats(r->m, d->vocabulary * d->width);
+    if (table == NULL) return model_no_memory(r->error);
     r->m->word = table;
     for (int64_t i = 0, first = 0; i < d->clusters; first = d->cluster_end[i++])
         LOCUS_TRY(read_cluster(r, i, first, table + first * d->width));
@@ -616,9 +653,12 @@ static locus_status read_whole(loader *r, const float **relative, const float **
     LOCUS_TRY(make_window_rows(r));
     LOCUS_TRY(read_array(r, SLOT_BIAS, 0, bias));
     LOCUS_TRY(read_array(r, SLOT_RELATIVE, 0, relative));
+    m->relative = *relative;
     if (!d->relative_norm) return LOCUS_OK;
     model_norm norm;
     LOCUS_TRY(read_norm(r, SLOT_RELATIVE_NORM_GAIN, 0, &norm));
+    m->relative_norm = norm;
+    if (m->trainable != NULL) return LOCUS_OK; /* in every pass */
     const locus_rows rows = {(float *)(uintptr_t)*relative, d->relative_rows, d->width};
     const locus_norm_rule rule = model_norm_rule(d, &norm, d->width);
     locus_norm_forward(&m->workers, &rule, &rows, &rows);
@@ -659,12 +699,15 @@ locus_status model_load(locus_model *m, model_checkpoint *c, locus_error *error)
     r.linear = locus_allocate(m->allocator, (size_t)locus_linear_workspace(&m->linear), 1);
     locus_status status =
         m->layers != NULL && m->blocks != NULL && r.scratch != NULL && r.linear != NULL
-            ? read_whole(&r, &relative, &bias)
-            : no_memory(error);
+            ? LOCUS_OK
+            : model_no_memory(error);
+    if (status == LOCUS_OK && m->can_train) status = model_place_all(&r);
+    if (status == LOCUS_OK) status = read_whole(&r, &relative, &bias);
     for (int64_t l = 0; status == LOCUS_OK && l < (int64_t)layers; l++)
         status = read_layer(&r, l, relative, bias);
     locus_release(m->allocator, r.scratch);
     locus_release(m->allocator, r.linear);
     m->parameters = c->parameters;
+    if (status == LOCUS_OK && m->trainable != NULL) model_arrange(m->trainable);
     return status;
 }
