@@ -49,7 +49,7 @@ int main(int argc, char **argv)
         locus_model_parameter p = {.size = sizeof p};
         for (int64_t i = 0; !locus_model_parameter_at(model, i, &p, NULL); i++)
             for (int64_t k = 0; k < locus_tensor_elements(&p.value); k++)
-                ((float *)p.value.data)[k] -= 0.03f * slopes[p.at + k];
+                ((float *)p.value.data)[k] -= 0.01f * slopes[p.at + k];
     }
     free(kept), free(there), free(back), free(logits), free(slopes);
     locus_model_pass_free(pass);
