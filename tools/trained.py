@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""trained.py OUT RUN...: what the page needs of text models that `locus lab train` made.
+"""trained.py OUT MODEL...: what the page needs of text models that `locus lab export` wrote.
 
-Of each RUN (a folder; the name of its last part is the scheme): the rows of the characters below, the first
+Of each MODEL (a folder, config.json says which scheme): the rows of the characters below, the first
 block's norm and projections, and the tensors of the scheme, cut to the page's 64 positions. Rows are rounded
-to 8 bits, value = code * scale of the row, so that the page stays small. docs/page.md has the commands.
+to 8 bits (projections to 7, W_v to 5), value = code * scale of the row, so that the page stays small. Where positions are added to the
+input (learned, sinusoidal) they are the tensor "input", and attention itself is that of "none".
+docs/page.md has the commands.
 """
 import array
 import json
+import math
 import os
 import struct
 import sys
@@ -15,31 +18,37 @@ import sys
 CHARACTERS = " abcdefghijklmnopqrstuvwxyz.,;:!?'\"-_"  # row 0 is the start of a text, id 256
 LONGEST = 64
 START = 256
-# What the lab gives each scheme, where it is not the scheme's own default.
-OPTIONS = {
-    "shaw": "clip_left=16,clip_right=16",
-    "transformer_xl": "table=half",
-    "t5": "buckets=32,max_distance=128,bidirectional=0",
-    "deberta": "span=32,buckets=32,max_distance=128",
-    "kerple": "form=log",
-    "rope": "pairing=interleaved",
-}
+# How far the codes of large tensors go: shorter ones pack better, and no score depends on w_v.
+CODES = {"w_q": 63, "w_k": 63, "w_r": 63, "w_v": 15}
 TABLES = ("rel_k", "rel_v", "bias", "u", "w", "w_r", "pos", "w_pq", "w_pk", "rel", "a", "p")
 
 
 def read(path):
-    """name -> (shape, floats) of a checkpoint; Adam's moments are left out."""
+    """name -> (shape, floats) of model.safetensors, F32 or F16."""
     with open(path, "rb") as file:
         header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
         start = file.tell()
         tensors = {}
         for name, about in header.items():
-            if name == "__metadata__" or name.startswith("adam."):
+            if name == "__metadata__":
                 continue
             begin, end = about["data_offsets"]
             file.seek(start + begin)
-            tensors[name] = about["shape"], array.array("f", file.read(end - begin))
+            count, code = (end - begin) // 2, "e"
+            if about["dtype"] == "F32":
+                count, code = (end - begin) // 4, "f"
+            tensors[name] = about["shape"], array.array("f", struct.unpack("<%d%s" % (count, code), file.read(end - begin)))
     return tensors
+
+
+def sinusoids(width):
+    """The rows that the lab adds: sines and cosines take turns."""
+    rows = array.array("f")
+    for position in range(LONGEST):
+        for column in range(width):
+            angle = position * 10000.0 ** (-(column // 2 * 2) / width)
+            rows.append(math.cos(angle) if column % 2 else math.sin(angle))
+    return [LONGEST, width], rows
 
 
 def take_rows(tensor, rows):
@@ -66,6 +75,11 @@ def layer(scheme, checkpoint):
     for ours, theirs in (("norm.weight", "norm1.weight"), ("norm.bias", "norm1.bias"), ("w_q", "attn.w_q"),
                          ("w_k", "attn.w_k"), ("w_v", "attn.w_v")):
         found[ours] = checkpoint["blocks.0." + theirs]
+    if scheme == "sinusoidal":
+        found["input"] = sinusoids(checkpoint["embed.weight"][0][1])
+    if scheme == "learned":
+        found["input"] = cut(scheme, "pos", checkpoint["shared.pos"])
+        return found
     for name in TABLES:
         tensor = checkpoint.get("blocks.0.attn." + name) or checkpoint.get("shared." + name)
         if tensor is not None:
@@ -73,14 +87,14 @@ def layer(scheme, checkpoint):
     return found
 
 
-def rounded(tensor):
-    """Codes of 8 bits and a scale per row."""
+def rounded(tensor, most):
+    """Codes from -most to most and a scale per row."""
     shape, values = tensor
     width = shape[-1]
     codes, scales = array.array("b"), array.array("f")
     for at in range(0, len(values), width):
         row = values[at:at + width]
-        scale = max(map(abs, row)) / 127 or 1.0
+        scale = max(map(abs, row)) / most or 1.0
         scales.append(scale)
         codes.extend(round(x / scale) for x in row)
     return codes, scales
@@ -100,22 +114,24 @@ def write(path, tensors, metadata):
 
 
 def main():
-    out, runs = sys.argv[1], sys.argv[2:]
-    wide, narrow = [], []  # F32 first: they want to be aligned
-    schemes = []
-    for run in runs:
-        scheme = os.path.basename(os.path.normpath(run))
-        schemes.append(scheme)
-        for name, tensor in layer(scheme, read(os.path.join(run, "checkpoint.safetensors"))).items():
+    out, models = sys.argv[1], sys.argv[2:]
+    wide, narrow, about = [], [], {"characters": CHARACTERS}  # F32 first: they want to be aligned
+    for model in models:
+        with open(os.path.join(model, "config.json"), encoding="utf-8") as file:
+            config = json.load(file)
+        scheme = config["scheme"]
+        about["options." + scheme] = ",".join("%s=%s" % pair for pair in config["options"].items())
+        for name, tensor in layer(scheme, read(os.path.join(model, "model.safetensors"))).items():
             shape, values = tensor
+            if name == "input":
+                about["attention." + scheme] = "none"
             if len(values) < 512:
                 wide.append((f"{scheme}.{name}", ("F32", shape, values)))
                 continue
-            codes, scales = rounded(tensor)
+            codes, scales = rounded(tensor, CODES.get(name, 127))
             wide.append((f"{scheme}.{name}.scale", ("F32", [len(scales)], scales)))
             narrow.append((f"{scheme}.{name}", ("I8", shape, codes)))
-    options = {"options." + scheme: OPTIONS.get(scheme, "") for scheme in schemes}
-    write(out, wide + narrow, {"characters": CHARACTERS, **options})
+    write(out, wide + narrow, about)
 
 
 main()

@@ -13,7 +13,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # In the order of their imports.
-SCRIPTS = ("dom", "module", "state", "draw", "options", "controls", "repeat", "take", "explore", "live", "lessons", "found", "main")
+SCRIPTS = ("dom", "module", "state", "draw", "options", "controls", "repeat", "take", "explore", "live", "lessons", "found", "tables", "main")
 
 EXPLORE = """<section id="explore" aria-labelledby="explore-heading">
 <h2 id="explore-heading">Explore</h2>
@@ -24,9 +24,16 @@ those of the first layer of a small model that <code>locus lab</code> trained on
 </section>
 <section id="found-section" aria-labelledby="found-heading">
 <h2 id="found-heading">What training found</h2>
-<p>One small model per scheme, the same weights to begin with, the same text, the same number of steps
-(<code>locus lab train</code>): how well does each read windows longer than those it was trained on?</p>
-<div id="found-place"><p>This chart needs scripts.</p></div>
+<p>One small model per scheme, the same weights to begin with, the same rows, the same number of steps
+(<code>locus lab run</code>): what becomes of each beyond the length it was trained at? Left, models that copy a row of symbols;
+right, models that read a novel. A curve ends where a scheme has no table row for the length.</p>
+<div id="found-place"><p>These charts need scripts.</p></div>
+</section>
+<section id="tables-section" aria-labelledby="tables-heading">
+<h2 id="tables-heading">What published models learned</h2>
+<p>T5 and MPNet add one learned number per head and bucket of distances. These are the tables of two published models:
+heads that look one token back, heads that look ahead, heads that keep away from near tokens, heads that hardly care.</p>
+<div id="tables-place"><p>This chart needs scripts.</p></div>
 </section>
 """
 
@@ -34,6 +41,13 @@ those of the first layer of a small model that <code>locus lab</code> trained on
 def read(name):
     with open(os.path.join(HERE, name), encoding="utf-8") as file:
         return file.read()
+
+
+def without_comments(text):
+    """A script without comments, types and indents: they are for whoever reads web/js."""
+    text = re.sub(r"/\*\*.*?\*/ ?", "", text, flags=re.S)
+    text = re.sub(r"^\s*//.*\n", "", text, flags=re.M)
+    return re.sub(r"^\s+", "", text, flags=re.M)
 
 
 def bundle():
@@ -46,7 +60,7 @@ def bundle():
                 raise SystemExit("build.py: %s is declared in %s.js and %s.js" % (name, names[name], script))
             names[name] = script
         text = re.sub(r'^import [^;]*? from "\./\w+\.js";\n', "", text, flags=re.M)
-        parts.append(re.sub(r"^export ", "", text, flags=re.M))
+        parts.append(without_comments(re.sub(r"^export ", "", text, flags=re.M)))
     return "(() => {\n" + "\n".join(parts) + "\n})();\n"
 
 
@@ -63,6 +77,21 @@ def one_picture(page):
                   page, flags=re.S)
 
 
+CELL = r'<text class="(o\d+)" x="([\d.]+)" y="([\d.]+)" font-size="([\d.]+)" text-anchor="middle">([^<]*)</text>\n'
+
+
+def short_numbers(page):
+    """Numbers in the cells of a map say once how large they are and how they stand, which is half of their bytes."""
+    def group(match):
+        cells = re.findall(CELL, match[0])
+        texts = "".join('<text class="%s" x="%.1f" y="%.1f">%s</text>' % (ink, float(x), float(y), text)
+                        for ink, x, y, _, text in cells)
+        return '<g font-size="%s" text-anchor="middle">%s</g>\n' % (cells[0][3], texts)
+    same_size = CELL.replace("([\\d.]+)\" text-anchor", "(?P<size>[\\d.]+)\" text-anchor")
+    return re.sub("(?:%s)(?:%s)+" % (same_size, CELL.replace("font-size=\"([\\d.]+)\"", "font-size=\"(?P=size)\"")),
+                  group, page)
+
+
 def pack(path):
     with open(path, "rb") as file:
         return base64.b64encode(gzip.compress(file.read(), 9, mtime=0)).decode()
@@ -74,15 +103,17 @@ def style_hash(text):
 
 def main():
     locus, module, out = sys.argv[1:]
-    page = one_picture(demo_page(locus))
+    page = short_numbers(one_picture(demo_page(locus)))
     page = page.replace("</style>\n</head>", read("style.css") + "</style>\n</head>", 1)
     page = page.replace('<main id="main">', EXPLORE + '<main id="main">', 1)
     page = re.sub(r' style="[^"]*"', "", page)
     script = bundle()
     page = page.replace("</body>", '<script type="application/gzip" id="library">%s</script>\n'
                         '<script type="application/gzip" id="trained">%s</script>\n'
-                        '<script type="application/json" id="found">%s</script>\n<script>%s</script>\n</body>'
-                        % (pack(module), pack(os.path.join(HERE, "trained.safetensors")), read("found.json").strip(), script), 1)
+                        '<script type="application/json" id="found">%s</script>\n'
+                        '<script type="application/json" id="tables">%s</script>\n<script>%s</script>\n</body>'
+                        % (pack(module), pack(os.path.join(HERE, "trained.safetensors")), read("found.json").strip(),
+                           read("tables.json").strip(), script), 1)
     styles = sorted({style_hash(text) for text in re.findall(r"<style>(.*?)</style>", page, flags=re.S)})
     policy = "default-src 'none'; script-src 'wasm-unsafe-eval' %s; style-src %s; img-src data:; base-uri 'none'; form-action 'none'" % (
         style_hash(script), " ".join(styles))

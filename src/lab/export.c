@@ -108,17 +108,26 @@ static void put_option(plot_text *out, const locus_option_info *o, const locus_o
         lab_print(out, "%" PRId64, whole);
 }
 
-/* Options that are not as the scheme has them by itself. */
-static void put_options(plot_text *out, const locus_config *config, const locus_config *usual)
+/* 1: the option has a value that one can set; 0 of rope's width is none. */
+static int has_value(const locus_option_info *o, const locus_options *options)
+{
+    const char *field = (const char *)options + o->offset;
+    int64_t whole;
+    double real;
+    memcpy(&whole, field, sizeof whole);
+    memcpy(&real, field, sizeof real);
+    const double value = o->kind == LOCUS_OPTION_REAL ? real : (double)whole;
+    return value >= o->minimum && value <= o->maximum;
+}
+
+static void put_options(plot_text *out, const locus_config *config)
 {
     const locus_scheme_info *scheme = locus_scheme_find(config->scheme);
     const locus_option_info *o;
     const char *between = "";
     plot_puts(out, "  \"options\": {");
     for (size_t i = 0; (o = locus_scheme_option(scheme, i)) != NULL; i++) {
-        if (memcmp((const char *)&config->options + o->offset,
-                   (const char *)&usual->options + o->offset, sizeof(int64_t)) == 0)
-            continue;
+        if (!has_value(o, &config->options)) continue;
         plot_puts(out, between);
         put_option(out, o, &config->options);
         between = ", ";
@@ -174,9 +183,8 @@ static locus_status write_config(const exporter *x, const char *folder, locus_er
     const lab_task *task = x->plan.task;
     locus_text text = {.data = NULL};
     plot_text out = {.to = &text};
-    locus_config config, usual;
+    locus_config config;
     LOCUS_TRY(train_config(shape, 1, &config, error));
-    LOCUS_TRY(locus_config_init(&usual, config.scheme));
     plot_puts(&out, "{\n");
     put_text(&out, "model_type", "locus-lab");
     put_text(&out, "scheme", scheme_of(shape, &config));
@@ -187,7 +195,7 @@ static locus_status write_config(const exporter *x, const char *folder, locus_er
     put_number(&out, "positions", positions_of(shape));
     if (features_of(x->model) > 0) put_number(&out, "features", features_of(x->model));
     lab_print(&out, "  \"causal\": %s,\n", shape->causal ? "true" : "false");
-    put_options(&out, &config, &usual);
+    put_options(&out, &config);
     if (shape->causal) put_number(&out, "bos_token_id", task->reads_text ? TEXT_MARK : LAB_BOS);
     if (shape->causal && !task->reads_text) put_number(&out, "eos_token_id", LAB_EOS);
     if (shape->causal) put_number(&out, "max_length", shape->longest);

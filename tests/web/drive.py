@@ -4,6 +4,7 @@ line per case, its name and, behind a tab, what is wrong; with PICTURES screensh
 import base64
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -14,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import browser
 import look as look_at
 
+MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "examples", "lab")
 KEYS = {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "Tab": 9, "Enter": 13, " ": 32,
         "Home": 36, "End": 35}
 
@@ -144,7 +146,7 @@ def trained(page):
     """Trained layers: every scheme that has one, against `locus explain`; one that has none says so."""
     page.visit()
     schemes = page.tab.evaluate("[...locusPage.locus.trained.options.keys()]")
-    found = [] if len(schemes) >= 8 else ["%d schemes have a trained layer" % len(schemes)]
+    found = [] if len(schemes) == 14 else ["%d schemes have a trained layer" % len(schemes)]
     for scheme in schemes:
         found += ["%s: %s" % (scheme, trouble) for trouble in numbers(page, scheme, "&w=1&x=It+is+a+truth,+universally")]
     page.visit("#s=t5")
@@ -154,24 +156,80 @@ def trained(page):
         found.append("the menu shows no trained numbers: " + page.complaint())
     if page.text("#explore .words").startswith("BOSthe␣cat") is False:
         found.append("tokens are " + page.text("#explore .words")[:20])
-    page.choose(0, "sinusoidal")
+    page.choose(0, "fire")
     if "no trained layer" not in page.complaint():
-        found.append("sinusoidal has no trained layer, and nobody says so")
-    return found
+        found.append("fire has no trained layer, and nobody says so")
+    return found + ["%s: %s" % (scheme, trouble) for scheme in schemes for trouble in learned(page, scheme)]
+
+
+def learned(page, scheme):
+    """The first layer on the page is that of the model in examples/lab, but for 8 bits a number."""
+    text = "it is a truth"
+    answer = subprocess.run([page.locus, "explain", os.path.join(MODELS, scheme), "--text", text, "--layer", "0", "--head", "1",
+                             "--query", "9", "--json"], capture_output=True, text=True)
+    if answer.returncode != 0:
+        return [answer.stderr.strip()]
+    page.visit("#s=%s&w=1&c=1&h=1&m=9&n=0&x=%s" % (scheme, urllib.parse.quote_plus(text)))
+    want = [pair["weight"] for pair in json.loads(answer.stdout)["pairs"]][:10]
+    got = page.tab.evaluate("[...locusPage.locus.explain(0, 1, 0).weight.slice(9 * 14, 9 * 14 + 10)]")
+    worst = max(abs(a - b) for a, b in zip(want, got))
+    return [] if len(want) == len(got) == 10 and worst <= 0.03 else ["weights are %g away from the model's" % worst]
 
 
 def findings(page):
-    """The chart of the lab: a line per chosen scheme, its numbers in a table."""
+    """The charts of the lab: a line per chosen scheme in both, their numbers in tables."""
     page.visit()
-    before = page.pixels("#figure-found")
-    page.tab.evaluate("document.querySelector('#found-place input').focus()")
-    page.press(" ")
-    found = [] if page.pixels("#figure-found") != before else ["a scheme that is left out changes nothing"]
-    rows = page.tab.evaluate("[...document.querySelectorAll('#found-place tr')].map(r => [...r.children].map(c => c.textContent))")
-    told = json.loads(page.text("#found"))
-    want = [["scheme"] + [str(n) for n in told["lengths"]]] + [
-        [name] + ["undefined" if v is None else "%.3f" % v for v in values] for name, values in told["bpc"].items()]
-    return found + ([] if rows == want else ["the table is not that of the data"])
+    charts = json.loads(page.text("#found"))["charts"]
+    names = [chart["name"] for chart in charts]
+    found = [] if names == ["copy", "text"] else ["charts are " + ", ".join(names)]
+    for what, act in (("a scheme that is left out", lambda: page.press(" ")),
+                      ("all schemes", lambda: page.click("#found-place .take button:first-child")),
+                      ("none of them", lambda: page.click("#found-place .take button:last-child"))):
+        before = [page.pixels("#figure-" + name) for name in names]
+        page.tab.evaluate("document.querySelectorAll('#found-place input')[7].focus()")
+        act()
+        found += ["%s: %s does not change" % (what, name) for name, old in zip(names, before) if page.pixels("#figure-" + name) == old]
+    for chart in charts:
+        rows = page.tab.evaluate("[...document.querySelectorAll('#table-%s tr')].map(r => [...r.children].map(c => c.textContent))" % chart["name"])
+        digits, seeds = ("%.1f", chart["seeds"]) if chart["name"] == "copy" else ("%.3f", None)
+        want = [["scheme"] + [str(n) for n in chart["lengths"]] + (["seeds that learned it"] if seeds else [])] + [
+            [name] + ["undefined" if v is None else digits % v for v in values] +
+            (["%d of %d" % (seeds[name], chart["of"])] if seeds else []) for name, values in chart["values"].items()]
+        if rows != want:
+            found.append("the table of %s is not that of the data" % chart["name"])
+    return found
+
+
+def tables(page):
+    """Bias by distance of published models, against the rule of `locus attend` as the first lesson on T5 has it."""
+    page.visit()
+    found = ["nothing is drawn"] if page.blank("#figure-tables") else []
+    data = json.loads(page.text("#tables"))
+    shapes = [(len(table["rows"]), len(table["rows"][0])) for table in data]
+    if shapes != [(32, 6), (32, 6), (32, 12)]:
+        found.append("tables are %s" % shapes)
+    seen = {page.pixels("#figure-tables")}
+    for model in range(len(data)):
+        for head in (0, 3):
+            page.tab.evaluate("document.querySelectorAll('#tables-place select').forEach((e, i) => { e.value = [%d, %d][i];"
+                              " e.dispatchEvent(new Event('change')); })" % (model, head))
+            page.settle()
+            seen.add(page.pixels("#figure-tables"))
+            row = data[model]["rows"]
+            both = data[model]["bidirectional"]
+            far = "%.2f" % row[bucket(48, both)][head]
+            if "48 tokens back " + far.replace("-", "−") not in page.text("#tables-place .says"):
+                found.append("%s, head %d: says %s" % (data[model]["title"], head, page.text("#tables-place .says")))
+    return found + ([] if len(seen) == 2 * len(data) else ["%d pictures of %d heads" % (len(seen), 2 * len(data))])
+
+
+def bucket(back, both):
+    """T5's rule for a key `back` tokens before the query, 32 buckets, 128."""
+    half = 16 if both else 32
+    exact = half // 2
+    if back < exact:
+        return back
+    return min(half - 1, exact + int(math.log(back / exact) / math.log(128 / exact) * (half - exact)))
 
 
 def touch(page):
@@ -346,7 +404,7 @@ def main():
         for scheme in names[::4] if os.environ.get("LOCUS_TEST_SAMPLE") else names:
             report("controls/" + scheme, controls, scheme)
             report("numbers/" + scheme, numbers, scheme)
-        for case in (keyboard_tour, pointer, touch, shared_address, hostile, lessons, trained, findings):
+        for case in (keyboard_tour, pointer, touch, shared_address, hostile, lessons, trained, findings, tables):
             report(case.__name__, case)
         report("console", lambda page: look_at.console(page.visit().tab))
         report("network", lambda page: look_at.requests(page.visit().tab, page.url))

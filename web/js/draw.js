@@ -216,10 +216,11 @@ function drawBelow(/** @type {Surface} */ { context, palette }, /** @type {strin
 }
 
 /**
- * Curves over x = first, first + 1, ...; `steps`: a staircase. The mark is a vertical line.
+ * Curves over x = first, first + 1, ...; `steps`: a staircase. The mark is a vertical line. Names stand below the
+ * places of the axis instead of their numbers.
  * @param {Surface} s
- * @param {{first: number, curves: {values: ArrayLike<number>, series: number, steps: boolean}[], mark: number,
- *   label: string}} figure
+ * @param {{first: number, curves: {values: ArrayLike<number>, series: number, steps: boolean, dashed?: boolean, faint?: boolean}[],
+ *   mark: number, label: string, names?: string[]}} figure
  */
 export function drawCurves(s, figure) {
     const { context, palette, width, height } = s, left = 46, bottom = 34;
@@ -231,14 +232,17 @@ export function drawCurves(s, figure) {
     const x = (/** @type {number} */ r) => left + (r - figure.first + 0.5) / count * (width - left - 4);
     context.textAlign = "center";
     context.fillStyle = palette.faint;
-    for (const tick of ticks(figure.first, figure.first + count - 1))
+    if (figure.names !== undefined)
+        figure.names.forEach((name, i) => context.fillText(name, x(figure.first + i), height - bottom + 12));
+    else for (const tick of ticks(figure.first, figure.first + count - 1))
         if (Number.isInteger(tick)) context.fillText(String(tick), x(tick), height - bottom + 12);
     context.fillText(figure.label, (left + width) / 2, height - 7);
     context.fillStyle = palette.text;
     context.fillRect(x(figure.mark) - 0.75, 8, 1.5, height - 8 - bottom);
     for (const curve of figure.curves) {
-        context.strokeStyle = palette.series[curve.series % 8];
-        context.lineWidth = 2;
+        context.strokeStyle = curve.faint ? palette.faint : palette.series[curve.series % 8];
+        context.lineWidth = curve.faint ? 0.75 : 2;
+        context.setLineDash(curve.dashed ? [5, 3] : []);
         context.beginPath();
         let open = false;
         for (let i = 0; i < count; i++) {
@@ -251,6 +255,7 @@ export function drawCurves(s, figure) {
             open = true;
         }
         context.stroke();
+        context.setLineDash([]);
     }
 }
 

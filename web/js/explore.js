@@ -181,7 +181,9 @@ export class Explore {
         if (s.trained && !this.locus.trained.options.has(scheme))
             throw new Refused(`${scheme}: found no trained layer, expected one of ${[...this.locus.trained.options.keys()].join(", ")}`);
         return {
-            scheme, options: s.trained ? this.locus.trained.options.get(scheme) ?? [] : [...options], trained: s.trained, tokens: this.tokens, causal: s.causal,
+            scheme: s.trained ? this.locus.trained.attention.get(scheme) ?? scheme : scheme,
+            options: s.trained ? this.locus.trained.options.get(scheme) ?? [] : [...options],
+            weights: s.trained ? scheme : "", tokens: this.tokens, causal: s.causal,
             windowLeft: s.windowLeft, windowRight: s.windowRight, scale: s.scale, seed: s.seed,
         };
     }
@@ -345,7 +347,8 @@ export class Explore {
         const off = slot === 0 ? this.state.off : 0;
         const row = (/** @type {Float64Array} */ values) => values.subarray(m * T, (m + 1) * T);
         const terms = explained.terms.map((values, series) => ({ values: row(values), series })).filter(t => (off >> t.series & 1) === 0);
-        const scheme = this.locus.schemes.find(x => x.name === call.scheme);
+        const chosen = slot === 0 ? this.state.scheme : this.state.second;
+        const scheme = this.locus.schemes.find(x => x.name === chosen);
         this.caption(box, `${scheme?.title}: the score of “${this.tokens[m]}” against every key, term by term; the dot is the sum`);
         drawBars(surface(box.canvas, 240, this.palette), { terms, sums: row(explained.score), tokens: this.tokens, key: this.state.key });
     }

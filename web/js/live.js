@@ -133,7 +133,7 @@ export class Live {
     compute() {
         this.locus.call(SLOT, {
             scheme: this.lesson.scheme, options: [...this.options], tokens: this.tokens,
-            causal: this.lesson.causal === true, windowLeft: -1, windowRight: -1, scale: null, seed: 2017, trained: false,
+            causal: this.lesson.causal === true, windowLeft: -1, windowRight: -1, scale: null, seed: 2017, weights: "",
         });
     }
 

@@ -5,6 +5,9 @@ import { Locus, unpack } from "./module.js";
 import { Explore } from "./explore.js";
 import { startLessons } from "./lessons.js";
 import { Findings } from "./found.js";
+import { BucketTables } from "./tables.js";
+
+const data = (/** @type {string} */ id) => JSON.parse(document.getElementById(id)?.textContent ?? "{}");
 
 async function start() {
     const place = /** @type {HTMLElement} */ (document.getElementById("explore-place"));
@@ -15,8 +18,8 @@ async function start() {
         place.replaceChildren();
         const explore = new Explore(locus, place);
         startLessons(locus, explore);
-        const found = JSON.parse(document.getElementById("found")?.textContent ?? "{}");
-        new Findings(locus, /** @type {HTMLElement} */ (document.getElementById("found-place")), found);
+        new Findings(locus, /** @type {HTMLElement} */ (document.getElementById("found-place")), data("found"));
+        new BucketTables(locus, /** @type {HTMLElement} */ (document.getElementById("tables-place")), data("tables"));
         document.documentElement.dataset.ready = locus.version();
         /** @type {any} */ (window).locusPage = { locus, explore };
     } catch (problem) {

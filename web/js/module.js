@@ -14,7 +14,7 @@
  *   terms: Term[], options: Record<string, number>}} Call
  * @typedef {{terms: Float64Array[], score: Float64Array, weight: Float64Array, visible: Uint8Array}} Explained
  * @typedef {{scheme: string, options: [string, string][], tokens: string[], causal: boolean, windowLeft: number,
- *   windowRight: number, scale: number | null, seed: number, trained: boolean}} Request
+ *   windowRight: number, scale: number | null, seed: number, weights: string}} Request
  */
 
 /** LOCUS_TERM_ bits of include/locus/scheme.h. */
@@ -32,7 +32,7 @@ export function requestText(/** @type {Request} */ request) {
         "window_right " + request.windowRight,
         "seed " + request.seed,
     ];
-    if (request.trained) lines.push("weights trained");
+    if (request.weights !== "") lines.push("weights " + request.weights);
     if (request.scale !== null) lines.push("scale " + request.scale);
     for (const [name, value] of request.options) lines.push("option " + name + " " + value);
     for (const token of request.tokens) lines.push("token " + token);
@@ -52,8 +52,12 @@ export class Locus {
         exports.page_schemes();
         /** @type {Scheme[]} */
         this.schemes = JSON.parse(this.text());
-        /** Schemes that have a trained layer, with its options, and the characters that it knows. */
-        this.trained = { options: /** @type {Map<string, [string, string][]>} */ (new Map()), characters: "" };
+        /** Schemes that have a trained layer, with its options; the scheme of its attention where that is another
+         * (positions of the input); the characters that it knows. */
+        this.trained = {
+            options: /** @type {Map<string, [string, string][]>} */ (new Map()),
+            attention: /** @type {Map<string, string>} */ (new Map()), characters: "",
+        };
     }
 
     /** @param {ArrayBuffer} file tools/trained.py makes it */
@@ -65,6 +69,7 @@ export class Locus {
         const metadata = JSON.parse(this.decoder.decode(new Uint8Array(file, 8, bytes))).__metadata__;
         this.trained.characters = metadata.characters;
         for (const [key, text] of Object.entries(metadata)) {
+            if (key.startsWith("attention.")) this.trained.attention.set(key.slice(10), String(text));
             if (!key.startsWith("options.")) continue;
             const pairs = String(text).split(",").filter(part => part !== "").map(part => part.split("="));
             this.trained.options.set(key.slice(8), /** @type {[string, string][]} */ (pairs));

@@ -7,7 +7,7 @@
  *     window_right -1
  *     scale 0.25               absent: the scheme's own
  *     seed 1
- *     weights trained          absent: made up, from the seed
+ *     weights SCHEME           of the layer that was trained with it; absent: made up, from the seed
  *     option buckets 32        as often as needed
  *     token cat                one per position, in order */
 
@@ -129,8 +129,8 @@ static int read_line(page_call_state *call, char *line)
     if (strcmp(line, "option") == 0) return read_setting(call, value);
     if (strcmp(line, "token") == 0) return read_token(call, value);
     if (strcmp(line, "weights") == 0) {
-        call->trained = strcmp(value, "trained") == 0;
-        return call->trained ? 0 : refuse(line, value, "trained");
+        call->trained = value;
+        return 0;
     }
     if (strcmp(line, "scale") == 0) return read_scale(call, value);
     if (strcmp(line, "window_left") == 0) return read_integer(line, value, -1, &call->window_left);
@@ -165,7 +165,7 @@ static int read_request(page_call_state *call)
         return refuse("scheme", call->scheme != NULL ? call->scheme : "none", "one of the list");
     if (call->token_count == 0) return refuse("tokens", "none", "1 to 64");
     call->level =
-        call->trained || (scheme->terms & LOCUS_TERM_INPUT) != 0 ? LOCUS_LAYER : LOCUS_ATTEND;
+        call->trained != NULL || (scheme->terms & LOCUS_TERM_INPUT) != 0 ? LOCUS_LAYER : LOCUS_ATTEND;
     return 0;
 }
 
@@ -186,8 +186,8 @@ static locus_status check_settings(const page_call_state *call, locus_error *err
 static locus_status train(page_call_state *call, locus_error *error)
 {
     locus_tensors *in = call->problem->in;
-    locus_status status = trained_tensors(in, &call->numbers_of_trained, call->scheme, call->tokens,
-                                          call->token_count, error);
+    locus_status status = trained_tensors(in, &call->numbers_of_trained, call->trained,
+                                          call->tokens, call->token_count, error);
     call->problem->config->scale = 0.25; /* 1 / sqrt(D) for T5, too, as the lab has it */
     if (in->pos.rank != 0 || in->rel.rank != 0)
         call->problem->config->scale = LOCUS_UNSET_REAL; /* TUPE, DeBERTa: their own */
@@ -213,7 +213,7 @@ static locus_status make(page_call_state *call, locus_error *error)
     locus_status status = check_settings(call, error);
     if (status == LOCUS_OK) status = locus_problem_new(&call->problem, &request, error);
     if (status != LOCUS_OK) return status;
-    if (call->trained) status = train(call, error);
+    if (call->trained != NULL) status = train(call, error);
     if (status != LOCUS_OK) return status;
     locus_config *config = call->problem->config;
     config->window_left = call->window_left;

@@ -22,7 +22,7 @@ typedef struct page_call_state {
     int64_t window_left, window_right;
     double scale; /* NaN: the scheme's own */
     uint64_t seed;
-    int trained; /* 1: tensors of a trained layer, 0: made up from the seed */
+    const char *trained; /* the scheme whose trained layer it is; NULL: made up from the seed */
 
     locus_problem *problem;
     float *numbers_of_trained; /* memory of its tensors; NULL: made up */

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { PAGE_SLOTS = 3 }; /* two schemes side by side, and the lessons */
+enum { PAGE_SLOTS = 4 }; /* two schemes side by side, the lessons, tables of published models */
 
 char *page_buffer(size_t bytes); /* room for a text and its NUL; NULL: no memory */
 const char *page_text(void);

@@ -91,11 +91,16 @@ static int64_t row_of(const reading *r, const char *token)
     return at != NULL ? at - characters + 1 : -1;
 }
 
-/* LayerNorm of the token's row times sqrt(width): what the first block multiplies with W_q, W_k. */
-static void make_row(float *to, const float *embedding, const float *gain, const float *shift)
+/* LayerNorm of the token's row times sqrt(width), with its position where there is one: what the
+ * first block multiplies with W_q, W_k. */
+static void make_row(float *to, const float *embedding, const float *position, const float *gain,
+                     const float *shift)
 {
     double mean = 0.0, square = 0.0, row[WIDTH];
-    for (int i = 0; i < WIDTH; i++) mean += (row[i] = 8.0 * (double)embedding[i]) / WIDTH;
+    for (int i = 0; i < WIDTH; i++) {
+        row[i] = 8.0 * (double)embedding[i] + (position != NULL ? (double)position[i] : 0.0);
+        mean += row[i] / WIDTH;
+    }
     for (int i = 0; i < WIDTH; i++) square += (row[i] - mean) * (row[i] - mean) / WIDTH;
     for (int i = 0; i < WIDTH; i++)
         to[i] = (float)((row[i] - mean) / sqrt(square + 1e-5) * (double)gain[i] + (double)shift[i]);
@@ -104,14 +109,17 @@ static void make_row(float *to, const float *embedding, const float *gain, const
 static locus_status make_x(reading *r, locus_tensor *x, const char *const *tokens, size_t count,
                            locus_error *error)
 {
-    locus_tensor embed = {.rank = 0}, gain = {.rank = 0}, shift = {.rank = 0};
+    locus_tensor embed = {.rank = 0}, gain = {.rank = 0}, shift = {.rank = 0}, input = {.rank = 0};
     float *rows = r->memory + r->used;
     r->used += count * WIDTH;
     LOCUS_TRY(read_tensor(r, "embed", &embed, error));
     LOCUS_TRY(read_tensor(r, "norm.weight", &gain, error));
     LOCUS_TRY(read_tensor(r, "norm.bias", &shift, error));
+    LOCUS_TRY(read_tensor(r, "input", &input, error));
     if (embed.rank != 2 || embed.shape[1] != WIDTH || gain.rank != 1 || gain.shape[0] != WIDTH ||
-        shift.rank != 1 || shift.shape[0] != WIDTH)
+        shift.rank != 1 || shift.shape[0] != WIDTH ||
+        (input.rank != 0 &&
+         (input.rank != 2 || input.shape[0] < (int64_t)count || input.shape[1] != WIDTH)))
         return locus_fail(error, LOCUS_ERR_SCHEME, "trained: found no model of %s", r->scheme);
     for (size_t i = 0; i < count; i++) {
         const int64_t row = i == 0 ? 0 : row_of(r, tokens[i]);
@@ -120,7 +128,10 @@ static locus_status make_x(reading *r, locus_tensor *x, const char *const *token
                 error, LOCUS_ERR_RANGE,
                 "token %zu: found \"%.8s\", expected a character that the models know", i,
                 tokens[i]);
-        make_row(rows + i * WIDTH, (const float *)embed.data + row * WIDTH, gain.data, shift.data);
+        const float *position =
+            input.rank != 0 ? (const float *)input.data + i * WIDTH : NULL;
+        make_row(rows + i * WIDTH, (const float *)embed.data + row * WIDTH, position, gain.data,
+                 shift.data);
     }
     *x = locus_view(rows, LOCUS_F32, 3, (int64_t[]){1, (int64_t)count, WIDTH});
     return LOCUS_OK;
