@@ -25,8 +25,8 @@ those of the first layer of a small model that <code>locus lab</code> trained on
 <section id="found-section" aria-labelledby="found-heading">
 <h2 id="found-heading">What training found</h2>
 <p>One small model per scheme, the same weights to begin with, the same rows, the same number of steps
-(<code>locus lab run</code>): what becomes of each beyond the length it was trained at? Left, models that copy a row of symbols;
-right, models that read a novel. A curve ends where a scheme has no table row for the length.</p>
+(<code>locus lab run</code>): what becomes of each beyond the length it was trained at? First models that copy a row of symbols,
+then models that read a novel. A curve ends where a scheme has no table row for the length.</p>
 <div id="found-place"><p>These charts need scripts.</p></div>
 </section>
 <section id="tables-section" aria-labelledby="tables-heading">
