@@ -2,8 +2,8 @@
 #ifndef LOCUS_MODEL_LOADER_H
 #define LOCUS_MODEL_LOADER_H
 
-/* How weights get into a model: weights.c packs them; of a model that is trained, places.c puts them
- * where they can change. */
+/* How weights get into a model: weights.c goes through its parts, reading.c packs them; of a model
+ * that is trained, places.c puts them where they can change. */
 
 #include "model/checkpoint.h"
 #include "model/model.h"
@@ -24,6 +24,35 @@ typedef struct loader {
 void *model_keep(locus_model *m, uint64_t bytes);
 float *model_keep_floats(locus_model *m, int64_t count);
 locus_status model_no_memory(locus_error *error);
+
+/* ---- reading.c ---- */
+
+/* A tensor as it is; *to = NULL where the model has none. */
+locus_status model_read_array(loader *r, model_slot slot, int64_t layer, const float **to);
+locus_status model_read_norm(loader *r, model_slot gain, int64_t layer, model_norm *norm);
+
+/* The weights in scratch, for products. */
+locus_status model_pack_map(loader *r, model_map *map, int64_t outputs, int64_t inputs);
+
+/* `count` maps as one, their outputs one behind the other, `all` of them; each weight is followed
+ * by its bias in the list of slots. */
+locus_status model_read_maps(loader *r, const model_slot *slots, size_t count, int64_t layer,
+                             int64_t all, int64_t inputs, model_map *map);
+locus_status model_read_map(loader *r, model_slot slot, int64_t layer, int64_t outputs,
+                            int64_t inputs, model_map *map);
+
+/* q, k and v from one tensor; without fused biases k has none. */
+locus_status model_read_fused(loader *r, int64_t layer, model_map *map);
+locus_status model_read_gate(loader *r, int64_t layer, model_map *map);
+
+/* ---- tables.c ---- */
+
+/* Which row serves the distances m - n = -(window + 1) .. window + 1: the first is n - m = -window. */
+locus_status model_make_window_rows(loader *r);
+
+/* Those of a layer; relative, bias: tables that layers share, or NULL. */
+locus_status model_read_tables(loader *r, int64_t layer, const float *relative, const float *bias,
+                               model_layer *to);
 
 /* ---- places.c: twins of what weights.c packs, for models that are trained ---- */
 

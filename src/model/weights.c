@@ -8,7 +8,6 @@
 #include "model/loader.h"
 #include "model/trainable.h"
 #include "nn/norm.h"
-#include "schemes/scheme.h"
 
 /* ---- memory ---- */
 
@@ -45,285 +44,6 @@ static locus_status check_all(const model_checkpoint *c, const model_description
     return LOCUS_OK;
 }
 
-/* ---- reading ---- */
-
-/* A tensor as it is; *to = NULL where the model has none. */
-static locus_status read_array(loader *r, model_slot slot, int64_t layer, const float **to)
-{
-    *to = NULL;
-    if (!model_slot_wanted(r->d, slot)) return LOCUS_OK;
-    if (r->m->trainable != NULL) return model_place_array(r, slot, layer, to);
-    float *array = model_keep_floats(r->m, model_slot_elements(r->d, slot));
-    if (array == NULL) return model_no_memory(r->error);
-    *to = array;
-    return model_checkpoint_read(r->c, slot, layer, array, r->error);
-}
-
-static locus_status read_norm(loader *r, model_slot gain, int64_t layer, model_norm *norm)
-{
-    LOCUS_TRY(read_array(r, gain, layer, &norm->gain));
-    return read_array(r, (model_slot)(gain + 1), layer, &norm->shift);
-}
-
-static locus_status pack(loader *r, model_map *map, int64_t outputs, int64_t inputs)
-{
-    const locus_tensor weight =
-        locus_view(r->scratch, LOCUS_F32, 2, (const int64_t[]){outputs, inputs});
-    uint64_t bytes = 0;
-    void *memory = NULL;
-    if (locus_packed_bytes(&bytes, inputs, outputs)) memory = model_keep(r->m, bytes);
-    if (memory == NULL) return model_no_memory(r->error);
-    map->packed = locus_pack_weight(r->m->workers.kernels, &weight, memory, r->m->workers.threads);
-    return LOCUS_OK;
-}
-
-static void multiply(const loader *r, float *x, int64_t count)
-{
-    for (int64_t i = 0; r->factor > 0.0f && i < count; i++) x[i] *= r->factor;
-}
-
-/* `count` maps as one, their outputs one behind the other, `all` of them; each weight is followed
- * by its bias in the list of slots. */
-static locus_status read_maps(loader *r, const model_slot *slots, size_t count, int64_t layer,
-                              int64_t all, int64_t inputs, model_map *map)
-{
-    float *bias = NULL;
-    int64_t at = 0;
-    const int biases = model_slot_wanted(r->d, (model_slot)(slots[0] + 1)) ||
-                       model_checkpoint_has(r->c, (model_slot)(slots[0] + 1), layer);
-    if (r->m->trainable != NULL)
-        return model_place_maps(r, slots, count, layer, inputs, biases, map);
-    for (size_t i = 0; i < count; i++) {
-        LOCUS_TRY(model_checkpoint_read(r->c, slots[i], layer, r->scratch + at, r->error));
-        at += model_slot_elements(r->d, slots[i]);
-    }
-    multiply(r, r->scratch, all * inputs);
-    LOCUS_TRY(pack(r, map, all, inputs));
-    if (!biases) return LOCUS_OK;
-    bias = model_keep_floats(r->m, all);
-    if (bias == NULL) return model_no_memory(r->error);
-    map->bias = locus_view(bias, LOCUS_F32, 1, &all);
-    at = 0;
-    for (size_t i = 0; i < count; i++) {
-        const model_slot slot = (model_slot)(slots[i] + 1);
-        LOCUS_TRY(model_checkpoint_read(r->c, slot, layer, bias + at, r->error));
-        at += model_slot_elements(r->d, slot);
-    }
-    multiply(r, bias, all);
-    return LOCUS_OK;
-}
-
-static locus_status read_map(loader *r, model_slot slot, int64_t layer, int64_t outputs,
-                             int64_t inputs, model_map *map)
-{
-    return read_maps(r, &slot, 1, layer, outputs, inputs, map);
-}
-
-/* Rows of [H][3][D] to [3][H][D]; `width` floats to each D. */
-static void sort_heads(float *to, const float *from, const model_description *d, int64_t width)
-{
-    const int64_t H = d->heads, block = d->head_dim * width;
-    for (int64_t h = 0; h < H; h++)
-        for (int64_t part = 0; part < 3; part++)
-            memcpy(to + (part * H + h) * block, from + (3 * h + part) * block,
-                   (size_t)block * sizeof(float));
-}
-
-/* A fused tensor with its parts one behind the other. */
-static locus_status read_parts(loader *r, model_slot slot, int64_t layer, int64_t width, float *to)
-{
-    if (r->d->fused_parts) return model_checkpoint_read(r->c, slot, layer, to, r->error);
-    const size_t count = (size_t)model_slot_elements(r->d, slot);
-    float *heads = locus_allocate(r->m->allocator, count, sizeof(float));
-    if (heads == NULL) return model_no_memory(r->error);
-    const locus_status status = model_checkpoint_read(r->c, slot, layer, heads, r->error);
-    sort_heads(to, heads, r->d, width);
-    locus_release(r->m->allocator, heads);
-    return status;
-}
-
-/* q, k and v from one tensor; without fused biases k has none. */
-static locus_status read_fused(loader *r, int64_t layer, model_map *map)
-{
-    const model_description *d = r->d;
-    const int64_t A = d->heads * d->head_dim, all = 3 * A;
-    if (r->m->trainable != NULL) return model_place_fused(r, layer, map);
-    if (d->biases && !d->attention_unbiased) {
-        float *bias = model_keep_floats(r->m, all);
-        if (bias == NULL) return model_no_memory(r->error);
-        map->bias = locus_view(bias, LOCUS_F32, 1, &all);
-        if (d->fused_biases) {
-            LOCUS_TRY(read_parts(r, SLOT_FUSED_QKV_BIAS, layer, 1, bias));
-        } else {
-            LOCUS_TRY(model_checkpoint_read(r->c, SLOT_Q_BIAS, layer, bias, r->error));
-            LOCUS_TRY(model_checkpoint_read(r->c, SLOT_V_BIAS, layer, bias + 2 * A, r->error));
-        }
-    }
-    LOCUS_TRY(read_parts(r, SLOT_FUSED_QKV, layer, d->width, r->scratch));
-    return pack(r, map, all, d->width);
-}
-
-/* The gate of a feed-forward layer has no bias slot. */
-static locus_status read_gate(loader *r, int64_t layer, model_map *map)
-{
-    static const model_slot gate = SLOT_GATE;
-    if (!r->d->gated) return LOCUS_OK;
-    if (r->m->trainable != NULL) return model_place_maps(r, &gate, 1, layer, r->d->width, 0, map);
-    LOCUS_TRY(model_checkpoint_read(r->c, SLOT_GATE, layer, r->scratch, r->error));
-    return pack(r, map, r->d->feed_forward, r->d->width);
-}
-
-/* ---- tables of attention ---- */
-
-/* A table [R, A], row r of head h at r * A + h * D, as [H, R, D]. */
-static locus_tensor table_view(const model_description *d, float *table)
-{
-    const int64_t A = d->heads * d->head_dim;
-    return (locus_tensor){.data = table,
-                          .dtype = LOCUS_F32,
-                          .rank = 3,
-                          .shape = {d->heads, d->relative_rows, d->head_dim},
-                          .stride = {d->head_dim, A, 1}};
-}
-
-/* Positions by a projection of a layer: its own, or that of q or k. */
-static locus_status project_table(loader *r, model_slot own, model_slot shared, int64_t layer,
-                                  const float *relative, locus_tensor *table)
-{
-    const model_description *d = r->d;
-    const model_slot slot = d->relative_shared ? shared : own;
-    const int64_t A = d->heads * d->head_dim;
-    float *rows = model_keep_floats(r->m, d->relative_rows * A);
-    if (rows == NULL) return model_no_memory(r->error);
-    const size_t before = r->m->block_count;
-    model_map map = {.bias = {.rank = 0}};
-    const int64_t counted = r->c->parameters;
-    LOCUS_TRY(read_map(r, slot, layer, A, d->width, &map));
-    if (d->relative_shared) r->c->parameters = counted; /* they are counted as q and k */
-    model_map_apply(r->m, r->linear, &map, rows, relative, d->relative_rows, NULL);
-    while (r->m->block_count > before) /* the projection is not needed again */
-        locus_release(r->m->allocator, r->m->blocks[--r->m->block_count]);
-    *table = table_view(d, rows);
-    return LOCUS_OK;
-}
-
-/* A table of the distances within the window, and a row of zeros for all others. */
-static locus_status read_window(loader *r, model_slot slot, int64_t layer, locus_tensor *table)
-{
-    const int64_t rows = 2 * r->d->window + 1, D = r->d->head_dim;
-    float *data = model_keep_floats(r->m, (rows + 1) * D);
-    if (data == NULL) return model_no_memory(r->error);
-    *table = locus_view(data, LOCUS_F32, 2, (const int64_t[]){rows + 1, D});
-    memset(data + rows * D, 0, (size_t)D * sizeof(float));
-    if (r->m->trainable != NULL) return model_place_window(r, slot, layer, data);
-    return model_checkpoint_read(r->c, slot, layer, data, r->error);
-}
-
-/* Which row serves the distances m - n = -(window + 1) .. window + 1: the first is n - m = -window. */
-static locus_status make_window_rows(loader *r)
-{
-    const int64_t window = r->d->window, count = 2 * window + 3;
-    if (window == 0) return LOCUS_OK;
-    r->m->window_rows = model_keep(r->m, (uint64_t)count * sizeof *r->m->window_rows);
-    if (r->m->window_rows == NULL) return model_no_memory(r->error);
-    for (int64_t i = 0; i < count; i++) {
-        const int64_t row = 2 * window + 1 - i;
-        r->m->window_rows[i] = row < 0 || row > 2 * window ? 2 * window + 1 : row;
-    }
-    return LOCUS_OK;
-}
-
-/* Tensors that the scheme takes as they are. */
-static locus_status read_own_tables(loader *r, int64_t layer, locus_tensors *tables)
-{
-    for (int64_t i = 0; i < r->d->table_count; i++) {
-        const model_slot slot = (model_slot)(SLOT_TABLE_0 + i);
-        uint64_t extents[4];
-        int64_t shape[4];
-        const float *numbers;
-        const size_t rank = model_slot_shape(r->d, slot, extents);
-        for (size_t axis = 0; axis < rank; axis++) shape[axis] = (int64_t)extents[axis];
-        LOCUS_TRY(read_array(r, slot, layer, &numbers));
-        *locus_tensor_named(tables, r->d->tables[i].tensor) =
-            locus_view((float *)(uintptr_t)numbers, LOCUS_F32, (uint32_t)rank, shape);
-    }
-    return LOCUS_OK;
-}
-
-/* The projections of a model that is trained: its tables are made in every pass (relative.c). */
-static locus_status place_projections(loader *r, int64_t layer, model_layer *to)
-{
-    if (r->d->to_position) {
-        LOCUS_TRY(model_place_projection(r, SLOT_RELATIVE_K, SLOT_K, layer, to, &to->relative_k));
-        to->tables.rel_k = table_view(r->d, NULL);
-    }
-    if (r->d->from_position) {
-        LOCUS_TRY(model_place_projection(r, SLOT_RELATIVE_Q, SLOT_Q, layer, to, &to->relative_q));
-        to->tables.rel_q = table_view(r->d, NULL);
-    }
-    return LOCUS_OK;
-}
-
-/* Both projections of the positions, made once. */
-static locus_status read_position_pairs(loader *r, int64_t layer, const float *positions,
-                                        locus_tensors *tables)
-{
-    if (r->m->trainable != NULL)
-        return locus_fail(r->error, LOCUS_ERR_FORMAT,
-                          "%s: positions that are projected once for all layers (%s) cannot be "
-                          "trained",
-                          r->m->family->type, r->d->scheme);
-    if (layer > 0) {
-        tables->pos_q = r->m->layers[0].tables.pos_q;
-        tables->pos_k = r->m->layers[0].tables.pos_k;
-        return LOCUS_OK;
-    }
-    LOCUS_TRY(project_table(r, SLOT_RELATIVE_Q, SLOT_Q, layer, positions, &tables->pos_q));
-    return project_table(r, SLOT_RELATIVE_K, SLOT_K, layer, positions, &tables->pos_k);
-}
-
-static locus_status read_tables(loader *r, int64_t layer, const float *relative, const float *bias,
-                                model_layer *to)
-{
-    const model_description *d = r->d;
-    locus_tensors *tables = &to->tables;
-    LOCUS_TRY(read_own_tables(r, layer, tables));
-    if (d->position_pairs) return read_position_pairs(r, layer, relative, tables);
-    if (d->bias_each_layer) LOCUS_TRY(read_array(r, SLOT_LAYER_BIAS, layer, &bias));
-    if (bias != NULL)
-        tables->bias = locus_view((float *)(uintptr_t)bias, LOCUS_F32, 2,
-                                  (const int64_t[]){d->bias_rows, d->heads});
-    if (d->distances) {
-        const float *u, *w;
-        LOCUS_TRY(read_array(r, SLOT_CONTENT_BIAS, layer, &u));
-        LOCUS_TRY(read_array(r, SLOT_POSITION_BIAS, layer, &w));
-        tables->u = locus_view((float *)(uintptr_t)u, LOCUS_F32, 2,
-                               (const int64_t[]){d->heads, d->head_dim});
-        tables->w = tables->u;
-        tables->w.data = (float *)(uintptr_t)w;
-    }
-    if (d->window > 0) {
-        LOCUS_TRY(read_window(r, SLOT_DISTANCE, layer, &tables->rel_k));
-        LOCUS_TRY(read_window(r, SLOT_DISTANCE_VALUE, layer, &tables->rel_v));
-        tables->rows =
-            locus_view(r->m->window_rows, LOCUS_I64, 1, (const int64_t[]){2 * d->window + 3});
-    } else if (model_slot_wanted(d, SLOT_DISTANCE)) {
-        const float *rows;
-        LOCUS_TRY(read_array(r, SLOT_DISTANCE, layer, &rows));
-        tables->rel_k = locus_view((float *)(uintptr_t)rows, LOCUS_F32, 2,
-                                   (const int64_t[]){d->relative_rows, d->head_dim});
-    }
-    if (r->m->trainable != NULL) LOCUS_TRY(place_projections(r, layer, to));
-    if (d->to_position && r->m->trainable == NULL)
-        LOCUS_TRY(project_table(r, SLOT_RELATIVE_K, SLOT_K, layer, relative, &tables->rel_k));
-    if (d->from_position && r->m->trainable == NULL)
-        LOCUS_TRY(project_table(r, SLOT_RELATIVE_Q, SLOT_Q, layer, relative, &tables->rel_q));
-    if (d->rope.base > 0.0 && !d->turned_input)
-        tables->frequencies = locus_view((float *)(uintptr_t)r->m->frequencies, LOCUS_F32, 1,
-                                         (const int64_t[]){d->head_dim / 2});
-    return LOCUS_OK;
-}
-
 /* ---- the parts ---- */
 
 /* One of two maps that see the tokens beside each one. */
@@ -333,7 +53,7 @@ static locus_status read_taps(loader *r, model_slot slot, int64_t layer, int64_t
     const int64_t taps = r->d->forward_taps, count = outputs * inputs * taps;
     const float *shift;
     uint64_t bytes = 0;
-    LOCUS_TRY(read_array(r, (model_slot)(slot + 1), layer, &shift));
+    LOCUS_TRY(model_read_array(r, (model_slot)(slot + 1), layer, &shift));
     *bias = locus_view((float *)(uintptr_t)shift, LOCUS_F32, 1, &outputs);
     if (r->m->trainable != NULL)
         return model_place_taps(r, slot, layer, outputs, inputs, taps, &to->plain);
@@ -360,10 +80,10 @@ static locus_status read_forward(loader *r, int64_t layer, model_layer *to)
         LOCUS_TRY(read_taps(r, SLOT_IN, layer, E, F, &to->in_taps, &to->in.bias));
         return read_taps(r, SLOT_OUT, layer, F, E, &to->out_taps, &to->out.bias);
     }
-    LOCUS_TRY(read_map(r, SLOT_IN, layer, F, E, &to->in));
-    LOCUS_TRY(read_gate(r, layer, &to->gate));
+    LOCUS_TRY(model_read_map(r, SLOT_IN, layer, F, E, &to->in));
+    LOCUS_TRY(model_read_gate(r, layer, &to->gate));
     r->factor = r->d->conformer ? 0.5f : 0.0f;
-    const locus_status status = read_map(r, SLOT_OUT, layer, E, F, &to->out);
+    const locus_status status = model_read_map(r, SLOT_OUT, layer, E, F, &to->out);
     r->factor = 0.0f;
     return status;
 }
@@ -380,7 +100,7 @@ static locus_status read_depth(loader *r, int64_t layer, model_layer *to)
     LOCUS_TRY(model_checkpoint_read(r->c, SLOT_DEPTH, layer, r->scratch, r->error));
     locus_convolution_arrange(weight, r->scratch, 1, E, taps);
     to->depth = weight;
-    LOCUS_TRY(read_norm(r, SLOT_DEPTH_NORM_GAIN, layer, &to->depth_norm));
+    LOCUS_TRY(model_read_norm(r, SLOT_DEPTH_NORM_GAIN, layer, &to->depth_norm));
     if (!d->depth_batch_norm) return LOCUS_OK;
     float *mean = r->scratch, *variance = r->scratch + E;
     LOCUS_TRY(model_checkpoint_read(r->c, SLOT_DEPTH_MEAN, layer, mean, r->error));
@@ -408,25 +128,25 @@ static locus_status read_glu(loader *r, int64_t layer, model_layer *to)
         return LOCUS_OK;
     }
     LOCUS_TRY(model_checkpoint_read(r->c, SLOT_GLU, layer, r->scratch, r->error));
-    LOCUS_TRY(pack(r, &to->value, E, E));
+    LOCUS_TRY(model_pack_map(r, &to->value, E, E));
     memmove(r->scratch, r->scratch + E * E, (size_t)(E * E) * sizeof(float));
-    return pack(r, &to->gated, E, E);
+    return model_pack_map(r, &to->gated, E, E);
 }
 
 /* What a conformer block has beside attention and the second feed-forward. */
 static locus_status read_conformer(loader *r, int64_t layer, model_layer *to)
 {
     const int64_t E = r->d->width, F = r->d->feed_forward;
-    LOCUS_TRY(read_norm(r, SLOT_FIRST_NORM_GAIN, layer, &to->first_norm));
-    LOCUS_TRY(read_map(r, SLOT_FIRST_IN, layer, F, E, &to->first_in));
+    LOCUS_TRY(model_read_norm(r, SLOT_FIRST_NORM_GAIN, layer, &to->first_norm));
+    LOCUS_TRY(model_read_map(r, SLOT_FIRST_IN, layer, F, E, &to->first_in));
     r->factor = 0.5f;
-    LOCUS_TRY(read_map(r, SLOT_FIRST_OUT, layer, E, F, &to->first_out));
+    LOCUS_TRY(model_read_map(r, SLOT_FIRST_OUT, layer, E, F, &to->first_out));
     r->factor = 0.0f;
-    LOCUS_TRY(read_norm(r, SLOT_GLU_NORM_GAIN, layer, &to->glu_norm));
+    LOCUS_TRY(model_read_norm(r, SLOT_GLU_NORM_GAIN, layer, &to->glu_norm));
     LOCUS_TRY(read_glu(r, layer, to));
     LOCUS_TRY(read_depth(r, layer, to));
-    LOCUS_TRY(read_map(r, SLOT_DEPTH_OUT, layer, E, E, &to->depth_out));
-    return read_norm(r, SLOT_LAST_NORM_GAIN, layer, &to->last_norm);
+    LOCUS_TRY(model_read_map(r, SLOT_DEPTH_OUT, layer, E, E, &to->depth_out));
+    return model_read_norm(r, SLOT_LAST_NORM_GAIN, layer, &to->last_norm);
 }
 
 /* Attention to the states of an encoder. */
@@ -435,10 +155,10 @@ static locus_status read_cross(loader *r, int64_t layer, model_layer *to)
     static const model_slot kv[2] = {SLOT_CROSS_K, SLOT_CROSS_V};
     const model_description *d = r->d;
     const int64_t A = d->heads * d->head_dim;
-    LOCUS_TRY(read_map(r, SLOT_CROSS_Q, layer, A, d->width, &to->cross_q));
-    LOCUS_TRY(read_maps(r, kv, 2, layer, 2 * A, d->width, &to->cross_kv));
-    LOCUS_TRY(read_map(r, SLOT_CROSS_O, layer, d->width, A, &to->cross_o));
-    return read_norm(r, SLOT_CROSS_NORM_GAIN, layer, &to->cross_norm);
+    LOCUS_TRY(model_read_map(r, SLOT_CROSS_Q, layer, A, d->width, &to->cross_q));
+    LOCUS_TRY(model_read_maps(r, kv, 2, layer, 2 * A, d->width, &to->cross_kv));
+    LOCUS_TRY(model_read_map(r, SLOT_CROSS_O, layer, d->width, A, &to->cross_o));
+    return model_read_norm(r, SLOT_CROSS_NORM_GAIN, layer, &to->cross_norm);
 }
 
 static locus_status read_layer(loader *r, int64_t layer, const float *relative, const float *bias)
@@ -449,18 +169,19 @@ static locus_status read_layer(loader *r, int64_t layer, const float *relative, 
     model_layer *to = &r->m->layers[layer];
     to->tables.size = sizeof to->tables;
     LOCUS_TRY(d->fused_heads || d->fused_parts
-                  ? read_fused(r, layer, &to->qkv)
-                  : read_maps(r, qkv, 3, layer, model_qkv_width(d), d->width, &to->qkv));
-    LOCUS_TRY(read_map(r, SLOT_O, layer, d->width, A, &to->o));
+                  ? model_read_fused(r, layer, &to->qkv)
+                  : model_read_maps(r, qkv, 3, layer, model_qkv_width(d), d->width, &to->qkv));
+    LOCUS_TRY(model_read_map(r, SLOT_O, layer, d->width, A, &to->o));
     if (d->cross) LOCUS_TRY(read_cross(r, layer, to));
     LOCUS_TRY(read_forward(r, layer, to));
     if (d->conformer) LOCUS_TRY(read_conformer(r, layer, to));
-    if (d->distances) LOCUS_TRY(read_map(r, SLOT_RELATIVE_K, layer, A, d->width, &to->relative));
-    LOCUS_TRY(read_array(r, SLOT_SEGMENT_BIAS, layer, &to->segment_bias));
-    LOCUS_TRY(read_array(r, SLOT_SEGMENT, layer, &to->segment));
-    LOCUS_TRY(read_norm(r, SLOT_ATTENTION_NORM_GAIN, layer, &to->attention_norm));
-    LOCUS_TRY(read_norm(r, SLOT_FORWARD_NORM_GAIN, layer, &to->forward_norm));
-    return read_tables(r, layer, relative, bias, to);
+    if (d->distances)
+        LOCUS_TRY(model_read_map(r, SLOT_RELATIVE_K, layer, A, d->width, &to->relative));
+    LOCUS_TRY(model_read_array(r, SLOT_SEGMENT_BIAS, layer, &to->segment_bias));
+    LOCUS_TRY(model_read_array(r, SLOT_SEGMENT, layer, &to->segment));
+    LOCUS_TRY(model_read_norm(r, SLOT_ATTENTION_NORM_GAIN, layer, &to->attention_norm));
+    LOCUS_TRY(model_read_norm(r, SLOT_FORWARD_NORM_GAIN, layer, &to->forward_norm));
+    return model_read_tables(r, layer, relative, bias, to);
 }
 
 static locus_status read_convolution(loader *r)
@@ -468,8 +189,8 @@ static locus_status read_convolution(loader *r)
     const model_description *d = r->d;
     const int64_t count = model_slot_elements(d, SLOT_CONVOLUTION);
     if (d->taps == 0) return LOCUS_OK;
-    LOCUS_TRY(read_array(r, SLOT_CONVOLUTION_BIAS, 0, &r->m->convolution_bias));
-    LOCUS_TRY(read_norm(r, SLOT_CONVOLUTION_NORM_GAIN, 0, &r->m->convolution_norm));
+    LOCUS_TRY(model_read_array(r, SLOT_CONVOLUTION_BIAS, 0, &r->m->convolution_bias));
+    LOCUS_TRY(model_read_norm(r, SLOT_CONVOLUTION_NORM_GAIN, 0, &r->m->convolution_norm));
     if (r->m->trainable != NULL)
         return model_place_taps(r, SLOT_CONVOLUTION, 0, d->width, d->width / d->groups, d->taps,
                                 &r->m->convolution_weight);
@@ -505,18 +226,18 @@ static locus_status read_fill(loader *r)
     locus_model *m = r->m;
     const model_description *d = r->d;
     if (!d->fill_plain)
-        LOCUS_TRY(read_map(r, SLOT_FILL_MAP, 0, d->embedding_width, d->width, &m->fill_map));
-    LOCUS_TRY(read_norm(r, SLOT_FILL_NORM_GAIN, 0, &m->fill_norm));
+        LOCUS_TRY(model_read_map(r, SLOT_FILL_MAP, 0, d->embedding_width, d->width, &m->fill_map));
+    LOCUS_TRY(model_read_norm(r, SLOT_FILL_NORM_GAIN, 0, &m->fill_norm));
     if (!d->fill_tied)
-        return read_map(r, SLOT_FILL_OUT, 0, d->vocabulary, d->embedding_width, &m->fill_out);
+        return model_read_map(r, SLOT_FILL_OUT, 0, d->vocabulary, d->embedding_width, &m->fill_out);
     const float *bias;
     if (m->trainable != NULL) {
         LOCUS_TRY(model_place_tied(r, 1.0f, &m->fill_out));
     } else {
         memcpy(r->scratch, m->word, (size_t)model_slot_elements(d, SLOT_WORD) * sizeof(float));
-        LOCUS_TRY(pack(r, &m->fill_out, d->vocabulary, d->embedding_width));
+        LOCUS_TRY(model_pack_map(r, &m->fill_out, d->vocabulary, d->embedding_width));
     }
-    LOCUS_TRY(read_array(r, SLOT_FILL_OUT_BIAS, 0, &bias));
+    LOCUS_TRY(model_read_array(r, SLOT_FILL_OUT_BIAS, 0, &bias));
     if (bias != NULL)
         m->fill_out.bias = locus_view((float *)(uintptr_t)bias, LOCUS_F32, 1, &d->vocabulary);
     return LOCUS_OK;
@@ -525,7 +246,7 @@ static locus_status read_fill(loader *r)
 static locus_status read_positions(loader *r)
 {
     const model_description *d = r->d;
-    if (!d->sinusoidal) return read_array(r, SLOT_POSITION, 0, &r->m->position);
+    if (!d->sinusoidal) return model_read_array(r, SLOT_POSITION, 0, &r->m->position);
     const int64_t W = d->embedding_width;
     float *table = model_keep_floats(r->m, d->positions * W);
     if (table == NULL) return model_no_memory(r->error);
@@ -556,7 +277,7 @@ static locus_status read_last_map(loader *r)
         LOCUS_TRY(model_checkpoint_read(r->c, SLOT_LOGITS, 0, r->scratch, r->error));
     else
         for (int64_t i = 0; i < V * W; i++) r->scratch[i] = m->word[i] / divisor;
-    return pack(r, &m->logits, V, W);
+    return model_pack_map(r, &m->logits, V, W);
 }
 
 /* What continues a text: states to logits. */
@@ -567,7 +288,7 @@ static locus_status read_logits(loader *r)
     const int64_t V = d->vocabulary, W = d->embedding_width;
     if (d->head != LOCUS_MODEL_GENERATE || d->fill_next) return LOCUS_OK;
     if (model_slot_wanted(d, SLOT_NARROW))
-        LOCUS_TRY(read_map(r, SLOT_NARROW, 0, W, d->width, &m->narrow));
+        LOCUS_TRY(model_read_map(r, SLOT_NARROW, 0, W, d->width, &m->narrow));
     LOCUS_TRY(read_last_map(r));
     if (!d->logits_biased || !model_checkpoint_has(r->c, SLOT_LOGITS_BIAS, 0)) return LOCUS_OK;
     float *bias = model_keep_floats(m, V);
@@ -604,7 +325,7 @@ static locus_status read_cluster(loader *r, int64_t index, int64_t first, float 
     if (status == LOCUS_OK && (mapped || part.embedding_width != part.width)) {
         status = model_checkpoint_read(r->c, SLOT_EMBEDDING_MAP, index, r->scratch, r->error);
         const size_t before = r->m->block_count;
-        if (status == LOCUS_OK) status = pack(r, &map, part.width, part.embedding_width);
+        if (status == LOCUS_OK) status = model_pack_map(r, &map, part.width, part.embedding_width);
         if (status == LOCUS_OK)
             model_map_apply(r->m, r->linear, &map, to, rows, part.vocabulary, NULL);
         while (r->m->block_count > before)
@@ -632,31 +353,31 @@ static locus_status read_whole(loader *r, const float **relative, const float **
 {
     locus_model *m = r->m;
     const model_description *d = r->d;
-    LOCUS_TRY(read_array(r, SLOT_WORD, 0, &m->word));
+    LOCUS_TRY(model_read_array(r, SLOT_WORD, 0, &m->word));
     if (d->clusters > 0) LOCUS_TRY(read_clusters(r));
     if (d->shared_words) m->word = m->encoder->word;
     LOCUS_TRY(read_positions(r));
     LOCUS_TRY(read_rope(r));
     LOCUS_TRY(read_logits(r));
-    LOCUS_TRY(read_array(r, SLOT_TYPE, 0, &m->type));
-    LOCUS_TRY(read_norm(r, SLOT_EMBEDDING_NORM_GAIN, 0, &m->embedding_norm));
-    LOCUS_TRY(read_norm(r, SLOT_FINAL_NORM_GAIN, 0, &m->final_norm));
+    LOCUS_TRY(model_read_array(r, SLOT_TYPE, 0, &m->type));
+    LOCUS_TRY(model_read_norm(r, SLOT_EMBEDDING_NORM_GAIN, 0, &m->embedding_norm));
+    LOCUS_TRY(model_read_norm(r, SLOT_FINAL_NORM_GAIN, 0, &m->final_norm));
     if (model_slot_wanted(d, SLOT_EMBEDDING_MAP))
-        LOCUS_TRY(
-            read_map(r, SLOT_EMBEDDING_MAP, 0, d->width, d->embedding_width, &m->embedding_map));
+        LOCUS_TRY(model_read_map(r, SLOT_EMBEDDING_MAP, 0, d->width, d->embedding_width,
+                                 &m->embedding_map));
     if (model_slot_wanted(d, SLOT_HEAD_MAP))
-        LOCUS_TRY(read_map(r, SLOT_HEAD_MAP, 0, d->width, d->width, &m->head_map));
+        LOCUS_TRY(model_read_map(r, SLOT_HEAD_MAP, 0, d->width, d->width, &m->head_map));
     if (model_slot_wanted(d, SLOT_HEAD_OUT))
-        LOCUS_TRY(read_map(r, SLOT_HEAD_OUT, 0, d->labels, d->width, &m->head_out));
+        LOCUS_TRY(model_read_map(r, SLOT_HEAD_OUT, 0, d->labels, d->width, &m->head_out));
     if (model_has_fill(d)) LOCUS_TRY(read_fill(r));
     LOCUS_TRY(read_convolution(r));
-    LOCUS_TRY(make_window_rows(r));
-    LOCUS_TRY(read_array(r, SLOT_BIAS, 0, bias));
-    LOCUS_TRY(read_array(r, SLOT_RELATIVE, 0, relative));
+    LOCUS_TRY(model_make_window_rows(r));
+    LOCUS_TRY(model_read_array(r, SLOT_BIAS, 0, bias));
+    LOCUS_TRY(model_read_array(r, SLOT_RELATIVE, 0, relative));
     m->relative = *relative;
     if (!d->relative_norm) return LOCUS_OK;
     model_norm norm;
-    LOCUS_TRY(read_norm(r, SLOT_RELATIVE_NORM_GAIN, 0, &norm));
+    LOCUS_TRY(model_read_norm(r, SLOT_RELATIVE_NORM_GAIN, 0, &norm));
     m->relative_norm = norm;
     if (m->trainable != NULL) return LOCUS_OK; /* in every pass */
     const locus_rows rows = {(float *)(uintptr_t)*relative, d->relative_rows, d->width};
