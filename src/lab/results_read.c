@@ -160,10 +160,11 @@ static locus_status read_table(lab_results *r, const lab_run *run, const char *p
     char *text = NULL;
     size_t bytes = 0, number = 0;
     LOCUS_TRY(lab_file_read(&text, &bytes, path, LAB_TABLE_BYTES, error));
+    char *const past = text + bytes;
     locus_status status = LOCUS_OK;
-    for (char *line = text, *end; status == LOCUS_OK && *line != '\0'; line = end) {
-        char *newline = strchr(line, '\n');
-        end = newline != NULL ? newline + 1 : line + strlen(line);
+    for (char *line = text, *end; status == LOCUS_OK && line < past; line = end) {
+        char *newline = memchr(line, '\n', (size_t)(past - line));
+        end = newline != NULL ? newline + 1 : past;
         if (newline != NULL) *newline = '\0';
         if (newline != NULL && newline > line && newline[-1] == '\r') newline[-1] = '\0';
         if (++number > 1)
