@@ -20,10 +20,13 @@ show() {
 echo
 echo "Trained models"
 show run examples/stories260K "Once upon a time" --max-length 60
+mkdir -p "$build/demo"
+show plot examples/lab/deberta --what share --text "It is a truth universally acknowledged" -o "$build/demo/lab-deberta.svg" &&
+    echo "$build/demo/lab-deberta.svg"
+show plot examples/lab/t5 --what bias -o "$build/demo/lab-t5.svg" && echo "$build/demo/lab-t5.svg"
 head=$build/models/turn-detection
 if [ -e "$head/model.safetensors" ]; then
     show explain "$head" --text "The keys to the cabinet are on the table."
-    mkdir -p "$build/demo"
     show plot "$head" --what share -o "$build/demo/share.svg" && echo "$build/demo/share.svg"
 else
     echo

@@ -31,6 +31,8 @@ alibi-attention|alibi --what attention --heads 4|Steep heads look at their neigh
 rope-attention|rope --what attention --causal|Grey pairs are hidden: the query sees no key after it.
 variants|t5 --what variants|One head with all pairs, causal, and with a window.
 function-of-distance|distance|Any function of the distance, as numbers that the caller brings: here made-up ones.
+trained-t5|examples/lab/t5 --what bias|What a small model trained on novels made of its buckets: the character before counts most, more than the query itself.
+trained-kerple|examples/lab/kerple --what bias|The same model with KERPLE: one head in each layer has learned to look far.
 distance|shaw --what distance --option clip_left=3 --option clip_right=3|Where a query stands from each key, as far as the scheme can tell.
 END
 }
@@ -40,7 +42,7 @@ page=$folder/README.md
     echo '# Gallery'
     echo
     echo 'What each scheme does, drawn by `locus plot` from the rules and kernels'"'"' definitions that compute it, in double'
-    echo 'precision. Queries run down, keys across. `make gallery` draws them anew; each picture follows the light or dark'
+    echo 'precision; two pictures are of [trained models](../../examples/lab/README.md). Queries run down, keys across. `make gallery` draws them anew; each picture follows the light or dark'
     echo 'theme of its reader.'
 } >"$page"
 every() { # the list, then the schemes that it does not name
