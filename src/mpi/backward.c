@@ -127,26 +127,46 @@ static void add_own(const ring_call *call, const ring_piece *sums, int64_t numbe
     }
 }
 
-static void differentiate_pieces(ring_call *call)
+/* What the queries of this rank give to one of its own pieces. It is packed where no piece comes. */
+static ring_piece differentiate_own(ring_call *call, int64_t number)
 {
-    const locus_mpi_plan *plan = call->plan;
-    const int rank = plan->layout.rank;
+    ring_exchange *x = &call->exchange;
+    const ring_piece piece =
+        ring_piece_pack(call->plan, call->in, number, x->keys_in[1 - x->buffer]);
+    ring_piece sums = ring_exchange_gradients(x, piece.k.shape[2]);
+    ring_call_blocks(call, call->plan->layout.rank, number, &piece, differentiate_block, &sums);
+    return sums;
+}
+
+static void differentiate_others(ring_call *call)
+{
     ring_exchange *x = &call->exchange;
     ring_piece piece, sums;
     int owner;
     int64_t number;
-    for (int64_t own = 0; own < ring_piece_count(&plan->layout, rank); own++) {
-        piece = ring_piece_pack(plan, call->in, own, x->keys_in[1 - x->buffer]);
-        sums = ring_exchange_gradients(x, piece.k.shape[2]);
-        ring_call_blocks(call, rank, own, &piece, differentiate_block, &sums);
-        add_own(call, &sums, own);
-    }
-    ring_exchange_collect(x);
     while (ring_exchange_next(x, &owner, &number, &piece)) {
         sums = ring_exchange_gradients(x, piece.k.shape[2]);
         ring_call_blocks(call, owner, number, &piece, differentiate_block, &sums);
         ring_exchange_return(x, &sums);
     }
+}
+
+/* Own pieces but the last, while the first keys come; those of others; the last own one, while the
+ * last gradients come home. Each place of grad.k and grad.v is added to in a fixed order: an early
+ * piece has its own sums first, the last one after all that others send. */
+static void differentiate_pieces(ring_call *call)
+{
+    const int64_t last = ring_piece_count(&call->plan->layout, call->plan->layout.rank) - 1;
+    ring_piece sums = {.bytes = 0};
+    for (int64_t own = 0; own < last; own++) {
+        sums = differentiate_own(call, own);
+        add_own(call, &sums, own);
+    }
+    ring_exchange_collect(&call->exchange);
+    differentiate_others(call);
+    if (last >= 0) sums = differentiate_own(call, last);
+    ring_exchange_end(&call->exchange);
+    if (last >= 0) add_own(call, &sums, last);
 }
 
 /* ---- the call ---- */
@@ -187,7 +207,6 @@ static void run(ring_call *call, const locus_tensors *grad, int accumulate)
     ring_exchange_begin(&call->exchange);
     differentiate_sink(call);
     differentiate_pieces(call);
-    ring_exchange_end(&call->exchange);
     ring_reduce(plan, call->tables, call->table_floats, call->reduce_room, &call->verdict,
                 call->traffic);
     end_gradients(&sums, grad, accumulate);

@@ -49,7 +49,7 @@ int ring_exchange_next(ring_exchange *x, int *owner, int64_t *number, ring_piece
 ring_piece ring_exchange_gradients(ring_exchange *x, int64_t rows);
 void ring_exchange_return(ring_exchange *x, const ring_piece *gradients);
 
-/* From here on, take gradients that come back: own ones have been added. */
+/* From here on, take gradients that come back and add them. */
 void ring_exchange_collect(ring_exchange *x);
 
 /* Wait until all has gone and come. */
