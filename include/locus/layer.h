@@ -15,7 +15,13 @@ extern "C" {
 typedef struct locus_layer locus_layer;
 
 /* `shapes` holds x, w_q, w_k, w_v and whatever the scheme takes at the level
- * LOCUS_LAYER; config->heads is H. All numbers are F32: of layers, the oracle alone has halves. */
+ * LOCUS_LAYER; config->heads is H.
+ *
+ * x, memory, weights, biases, tables and parameters (all but sink), and dout, are F32, F16 or BF16 in
+ * any mix, the types that the layer was made for; halves are read exactly and computed in float, a
+ * block at a time. out, lse and dlse may be any of the three; so may the gradient of a half tensor,
+ * that of an F32 tensor is F32. A result is that of the same layer on floats, rounded once to the
+ * nearest, ties to even. */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_layer_new(locus_layer **layer,
                                                         const locus_config *config,
                                                         const locus_tensors *shapes,

@@ -4,20 +4,6 @@
 #include "core/error.h"
 #include "core/tensor.h"
 
-enum { FLOAT = 1u << LOCUS_F32, HALVES = 1u << LOCUS_F16 | 1u << LOCUS_BF16 };
-
-static const char *types_text(uint32_t types)
-{
-    switch (types) {
-    case FLOAT: return "F32";
-    case FLOAT | HALVES: return "F32, F16 or BF16";
-    case 1u << LOCUS_F16: return "F16";
-    case 1u << LOCUS_BF16: return "BF16";
-    case 1u << LOCUS_U8: return "U8";
-    default: return "I64";
-    }
-}
-
 /* `types`: 1 << each type that it may have. */
 static locus_status check_shape(const locus_tensor *t, const locus_tensor *wanted, uint32_t types,
                                 const char *name, locus_error *error)
@@ -27,7 +13,7 @@ static locus_status check_shape(const locus_tensor *t, const locus_tensor *wante
                           "tensor %s: found another shape than the plan was made for", name);
     if (locus_dtype_name(t->dtype) == NULL || (types >> t->dtype & 1u) == 0)
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s: found another type, expected %s",
-                          name, types_text(types));
+                          name, locus_types_text(types));
     if (!locus_strides_fit(t))
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s: found strides that are negative or not 1 on the last axis",
@@ -44,19 +30,13 @@ static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted
     return LOCUS_OK;
 }
 
-/* A call has the types that its plan was made for; shapes of doubles stand for floats. */
-static uint32_t input_types(const locus_tensor *wanted)
-{
-    return 1u << (wanted->dtype == LOCUS_F64 ? LOCUS_F32 : wanted->dtype);
-}
-
 locus_status locus_check_inputs(const locus_plan *plan, const locus_tensors *in, locus_error *error)
 {
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *wanted = locus_tensor_at_const(&plan->shapes, i);
         const locus_tensor *t = locus_tensor_at_const(in, i);
         if (!locus_present(wanted) && !locus_present(t)) continue;
-        LOCUS_TRY(check_view(t, wanted, input_types(wanted), locus_tensor_name(i), error));
+        LOCUS_TRY(check_view(t, wanted, locus_input_types(wanted), locus_tensor_name(i), error));
     }
     return LOCUS_OK;
 }
@@ -72,7 +52,7 @@ locus_status locus_check_table_inputs(const locus_plan *plan, const locus_tensor
         int needed = 1;
         for (size_t k = 0; k < sizeof of_calls / sizeof *of_calls; k++) needed &= t != of_calls[k];
         if (!locus_present(wanted) && !locus_present(t)) continue;
-        LOCUS_TRY((needed ? check_view : check_shape)(t, wanted, input_types(wanted),
+        LOCUS_TRY((needed ? check_view : check_shape)(t, wanted, locus_input_types(wanted),
                                                       locus_tensor_name(i), error));
     }
     return LOCUS_OK;
@@ -85,11 +65,12 @@ locus_status locus_check_results(const locus_plan *plan, const locus_results *re
     const locus_tensor out =
         locus_view(NULL, LOCUS_F32, 4, (const int64_t[]){c->B, c->H, c->Tq, c->Dv});
     const locus_tensor lse = locus_view(NULL, LOCUS_F32, 3, (const int64_t[]){c->B, c->H, c->Tq});
-    const uint32_t lse_types = locus_present(&results->lse_low) ? FLOAT : FLOAT | HALVES;
-    LOCUS_TRY(check_view(&results->out, &out, FLOAT | HALVES, "out", error));
+    const uint32_t lse_types =
+        locus_present(&results->lse_low) ? LOCUS_TYPES_FLOAT : LOCUS_TYPES_ANY_FLOAT;
+    LOCUS_TRY(check_view(&results->out, &out, LOCUS_TYPES_ANY_FLOAT, "out", error));
     LOCUS_TRY(check_view(&results->lse, &lse, lse_types, "lse", error));
     return locus_present(&results->lse_low)
-               ? check_view(&results->lse_low, &lse, FLOAT, "lse_low", error)
+               ? check_view(&results->lse_low, &lse, LOCUS_TYPES_FLOAT, "lse_low", error)
                : LOCUS_OK;
 }
 
@@ -116,12 +97,6 @@ locus_status locus_check_output_overlap(const locus_tensors *in, const locus_ten
     return LOCUS_OK;
 }
 
-/* Floats, and halves for what is of half precision. */
-static uint32_t gradient_types(const locus_tensor *wanted)
-{
-    return locus_is_half(wanted) ? FLOAT | HALVES : FLOAT;
-}
-
 locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *in,
                                    const locus_results *results, const locus_results *dresults,
                                    const locus_tensors *grad, locus_error *error)
@@ -134,9 +109,9 @@ locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor lse: found %s, expected F32 (backward takes weights from it)",
                           locus_dtype_name(results->lse.dtype));
-    LOCUS_TRY(check_view(dout, &results->out, FLOAT | HALVES, "dout", error));
+    LOCUS_TRY(check_view(dout, &results->out, LOCUS_TYPES_ANY_FLOAT, "dout", error));
     if (locus_present(dlse))
-        LOCUS_TRY(check_view(dlse, &results->lse, FLOAT | HALVES, "dlse", error));
+        LOCUS_TRY(check_view(dlse, &results->lse, LOCUS_TYPES_ANY_FLOAT, "dlse", error));
     if (locus_present(&dresults->lse_low))
         return locus_fail(error, LOCUS_ERR_TENSOR, "dresults.lse_low: lse_low has no gradient");
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
@@ -146,7 +121,7 @@ locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *
         if (!locus_has_gradient(plan->call.scheme, i))
             return locus_fail(error, LOCUS_ERR_TENSOR, "grad.%s: %s has no gradient",
                               locus_tensor_name(i), locus_tensor_name(i));
-        LOCUS_TRY(check_view(t, wanted, gradient_types(wanted), locus_tensor_name(i), error));
+        LOCUS_TRY(check_view(t, wanted, locus_gradient_types(wanted), locus_tensor_name(i), error));
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), dout, "dout", error));
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), dlse, "dlse", error));
         LOCUS_TRY(check_apart(t, locus_tensor_name(i), &results->out, "out", error));

@@ -120,6 +120,18 @@ size_t locus_dtype_bytes(locus_dtype dtype)
     return (size_t)dtype < TYPES ? types[dtype].bytes : 0;
 }
 
+const char *locus_types_text(uint32_t types)
+{
+    switch (types) {
+    case LOCUS_TYPES_FLOAT: return "F32";
+    case LOCUS_TYPES_ANY_FLOAT: return "F32, F16 or BF16";
+    case 1u << LOCUS_F16: return "F16";
+    case 1u << LOCUS_BF16: return "BF16";
+    case 1u << LOCUS_U8: return "U8";
+    default: return "I64";
+    }
+}
+
 int locus_same_shape(const locus_tensor *a, const locus_tensor *b)
 {
     if (a->rank != b->rank) return 0;

@@ -86,6 +86,28 @@ static inline int locus_is_floating(locus_dtype dtype)
     return dtype == LOCUS_F32 || dtype == LOCUS_F64 || dtype == LOCUS_F16 || dtype == LOCUS_BF16;
 }
 
+/* Sets of types, 1 << each. */
+enum {
+    LOCUS_TYPES_FLOAT = 1u << LOCUS_F32,
+    LOCUS_TYPES_ANY_FLOAT = 1u << LOCUS_F32 | 1u << LOCUS_F16 | 1u << LOCUS_BF16
+};
+
+/* "F32, F16 or BF16": a set as messages name it; of those that calls ask for. */
+const char *locus_types_text(uint32_t types);
+
+/* The types of a tensor of a call whose plan or layer was made for `wanted`: the same; shapes of
+ * doubles stand for floats. */
+static inline uint32_t locus_input_types(const locus_tensor *wanted)
+{
+    return 1u << (wanted->dtype == LOCUS_F64 ? LOCUS_F32 : wanted->dtype);
+}
+
+/* The types of its gradient: floats, and halves for what is of half precision. */
+static inline uint32_t locus_gradient_types(const locus_tensor *wanted)
+{
+    return locus_is_half(wanted) ? LOCUS_TYPES_ANY_FLOAT : LOCUS_TYPES_FLOAT;
+}
+
 /* The name of field `index` of locus_tensors; NULL for those of `own`, which schemes name. */
 const char *locus_field_name(size_t index);
 

@@ -105,63 +105,54 @@ static locus_tensor output_backward(const pass *p, const locus_tensor *dout)
     if (p->work.dout == NULL)
         return (locus_tensor){
             .data = dout->data,
-            .dtype = LOCUS_F32,
+            .dtype = dout->dtype,
             .rank = 4,
             .shape = {call->B, call->H, call->T, call->D},
             .stride = {dout->stride[0], call->D, dout->stride[1], 1},
         };
-    const locus_row_batch dy = locus_layer_tensor_rows(dout);
-    const locus_row_batch x =
-        locus_layer_buffer_rows(p->saved.out, call->B, call->T, width, 0, call->T);
-    const locus_row_batch dx =
+    const layer_multiplier *m = &p->work.multiplier;
+    const locus_tensor *dw = locus_tensor_slot(p->grad, SLOT(w_o));
+    const locus_tensor *db = locus_tensor_slot(p->grad, SLOT(b_o));
+    const layer_matrix dx =
         locus_layer_buffer_rows(p->work.dout, call->B, call->T, width, 0, call->T);
-    const locus_linear linear =
-        locus_layer_linear(p->layer, p->in, SLOT(w_o), SLOT(b_o), p->work.linear);
-    locus_linear_backward(&linear, &dy, &x,
-                          &(const locus_linear_grad){
-                              .x = &dx,
-                              .weight = locus_tensor_slot(p->grad, SLOT(w_o)),
-                              .bias = locus_tensor_slot(p->grad, SLOT(b_o)),
-                              .add_parameters = p->add,
-                          });
+    const layer_map map = {.weight = &p->in->w_o,
+                           .x = locus_layer_buffer_rows(p->saved.out, call->B, call->T, width, 0,
+                                                        call->T),
+                           .y = locus_layer_tensor_rows(dout)};
+    locus_layer_source_gradient(m, &map, 1, &dx, 0);
+    if (dw != NULL) locus_layer_weight_gradient(m, &map, 1, dw, p->add);
+    if (db != NULL) locus_layer_bias_gradient(m, &map, 1, db, p->add);
     return locus_view_bthd(p->work.dout, call->B, call->T, call->H, call->D);
 }
 
-/* One projection of content. dx may be NULL. */
-static void content_backward(const pass *p, size_t weight, size_t bias, const locus_row_batch *dy,
-                             const locus_row_batch *x, const locus_row_batch *dx, int add_x,
-                             int add_parameters)
+/* The maps between the layer's inputs and attention, with what attention gave back: content of x
+ * and of memory, then tables. A gradient that several of them have a part in is summed in this
+ * order. */
+enum { MOST_MAPS = 5 + LOCUS_LAYER_TABLES };
+typedef struct input_maps {
+    layer_map maps[MOST_MAPS];
+    size_t weights[MOST_MAPS], biases[MOST_MAPS], sources[MOST_MAPS]; /* slots */
+    size_t count;
+} input_maps;
+
+static void add_map(const pass *p, input_maps *list, size_t weight, size_t bias, size_t source,
+                    layer_matrix x, layer_matrix dy)
 {
-    const locus_linear linear = locus_layer_linear(p->layer, p->in, weight, bias, p->work.linear);
-    locus_linear_backward(&linear, dy, x,
-                          &(const locus_linear_grad){
-                              .x = dx,
-                              .weight = locus_tensor_slot(p->grad, weight),
-                              .bias = locus_tensor_slot(p->grad, bias),
-                              .add_x = add_x,
-                              .add_parameters = add_parameters,
-                          });
+    const size_t i = list->count++;
+    list->maps[i] = (layer_map){.weight = locus_tensor_slot(p->in, weight), .x = x, .y = dy};
+    list->weights[i] = weight;
+    list->biases[i] = bias;
+    list->sources[i] = source;
 }
 
-static void queries_keys_values_backward(const pass *p, int parts)
+static void list_content(const pass *p, int parts, input_maps *list)
 {
     const locus_call *call = &p->layer->call;
     const int64_t B = call->B, T = call->T, M = call->M, Tk = call->Tk, width = call->H * call->D;
-    const locus_tensor *grad_memory = locus_tensor_slot(p->grad, SLOT(memory));
-    const locus_tensor *memory = locus_tensor_slot(p->in, SLOT(memory));
-    const locus_row_batch x = locus_layer_input(p->layer, p->in, &p->saved);
-    const int has_dx = input_is_wanted(p);
-    locus_row_batch dx = {.rows = 0};
-    if (p->work.dinput != NULL)
-        dx = locus_layer_buffer_rows(p->work.dinput, B, T, call->E, 0, T);
-    else if (has_dx)
-        dx = locus_layer_tensor_rows(&p->grad->x);
-
-    if (parts & LAYER_Q) {
-        const locus_row_batch dq = locus_layer_buffer_rows(p->work.rows.q, B, T, width, 0, T);
-        content_backward(p, SLOT(w_q), SLOT(b_q), &dq, &x, has_dx ? &dx : NULL,
-                         p->add && p->work.dinput == NULL, p->add);
-    }
+    const layer_matrix x = locus_layer_input(p->layer, p->in, &p->saved);
+    if (parts & LAYER_Q)
+        add_map(p, list, SLOT(w_q), SLOT(b_q), SLOT(x), x,
+                locus_layer_buffer_rows(p->work.rows.q, B, T, width, 0, T));
     const struct {
         int part;
         size_t weight, bias;
@@ -170,77 +161,131 @@ static void queries_keys_values_backward(const pass *p, int parts)
                  {LAYER_V, SLOT(w_v), SLOT(b_v), p->work.rows.v}};
     for (size_t i = 0; i < 2; i++) {
         if (!(parts & sides[i].part)) continue;
-        const locus_row_batch last = locus_layer_buffer_rows(sides[i].buffer, B, Tk, width, M, T);
-        content_backward(p, sides[i].weight, sides[i].bias, &last, &x, has_dx ? &dx : NULL, 1,
-                         p->add);
-        if (memory == NULL) continue;
-        const locus_row_batch first = locus_layer_buffer_rows(sides[i].buffer, B, Tk, width, 0, M);
-        const locus_row_batch from = locus_layer_tensor_rows(memory);
-        locus_row_batch to = {.rows = 0};
-        if (grad_memory != NULL) to = locus_layer_tensor_rows(grad_memory);
-        content_backward(p, sides[i].weight, sides[i].bias, &first, &from,
-                         grad_memory != NULL ? &to : NULL, p->add || i > 0, 1);
+        add_map(p, list, sides[i].weight, sides[i].bias, SLOT(x), x,
+                locus_layer_buffer_rows(sides[i].buffer, B, Tk, width, M, T));
+        if (!locus_present(&p->in->memory)) continue;
+        add_map(p, list, sides[i].weight, sides[i].bias, SLOT(memory),
+                locus_layer_tensor_rows(&p->in->memory),
+                locus_layer_buffer_rows(sides[i].buffer, B, Tk, width, 0, M));
     }
 }
 
-/* Rows of a source that no table was made from: their gradient is 0. */
-static void clear_spare_rows(const pass *p, const locus_tensor *source, int64_t rows)
-{
-    if (p->add) return;
-    for (int64_t r = rows; r < source->shape[0]; r++)
-        memset(locus_f32(source, r, 0, 0), 0, (size_t)source->shape[1] * sizeof(float));
-}
-
-/* 1 when a table before number `index` has written the gradient of the same source. */
-static int source_is_started(const locus_layer *layer, size_t index)
-{
-    for (size_t i = 0; i < index; i++)
-        if (layer->tables[i].source == layer->tables[index].source) return 1;
-    return 0;
-}
-
-/* Tables come after the content: what they share with it is there to be added to. */
-static void tables_backward(const pass *p, int parts)
+static void list_tables(const pass *p, int parts, input_maps *list)
 {
     const locus_layer *layer = p->layer;
     const int64_t width = layer->call.H * layer->call.D;
     for (size_t i = 0; i < layer->table_count; i++) {
         const layer_table *t = &layer->tables[i];
         if (!(parts & (LAYER_TABLE_0 << i))) continue;
-        const locus_row_batch dy =
-            locus_layer_buffer_rows(p->work.rows.tables[i], 1, t->rows, width, 0, t->rows);
-        const locus_row_batch x = locus_layer_source(layer, p->in, t);
-        const locus_tensor *grad_source = locus_tensor_slot(p->grad, t->source);
-        locus_row_batch dx = {.rows = 0};
-        if (grad_source != NULL) {
-            dx = locus_layer_tensor_rows(grad_source);
-            dx.rows = t->rows;
-            clear_spare_rows(p, grad_source, t->rows);
-        }
-        content_backward(p, t->weight, t->bias, &dy, &x, grad_source != NULL ? &dx : NULL,
-                         p->add || source_is_started(layer, i), p->add || t->shared);
+        add_map(p, list, t->weight, t->bias, t->source, locus_layer_source(layer, p->in, t),
+                locus_layer_buffer_rows(p->work.rows.tables[i], 1, t->rows, width, 0, t->rows));
+    }
+}
+
+/* Those of `list` whose slot is that of number `index`, into `some`. 0: an earlier one is among
+ * them, so they are done. */
+static size_t pick_maps(const input_maps *list, const size_t *slots, size_t index, layer_map *some)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < list->count; i++) {
+        if (slots[i] != slots[index]) continue;
+        if (i < index) return 0;
+        some[count++] = list->maps[i];
+    }
+    return count;
+}
+
+/* Rows of a source that no table was made from: their gradient is 0. */
+static void clear_spare_rows(const pass *p, const locus_tensor *source, int64_t rows)
+{
+    const size_t bytes = locus_dtype_bytes(source->dtype);
+    if (p->add) return;
+    for (int64_t r = rows; r < source->shape[0]; r++)
+        memset((char *)source->data + (size_t)(r * source->stride[0]) * bytes, 0,
+               (size_t)source->shape[1] * bytes);
+}
+
+/* The gradient of what map number `index` reads, with all that read the same. */
+static void source_backward(const pass *p, const input_maps *list, size_t index)
+{
+    const size_t slot = list->sources[index];
+    const layer_matrix *x = &list->maps[index].x;
+    const locus_tensor *grad = locus_tensor_slot(p->grad, slot);
+    const int by_input = slot == SLOT(x) && p->work.dinput != NULL;
+    layer_map some[MOST_MAPS];
+    if (by_input ? !input_is_wanted(p) : grad == NULL) return;
+    const size_t count = pick_maps(list, list->sources, index, some);
+    if (count == 0) return;
+    layer_matrix dx;
+    if (by_input) {
+        dx = locus_layer_buffer_rows(p->work.dinput, x->batches, x->rows, x->width, 0, x->rows);
+    } else {
+        dx = locus_layer_tensor_rows(grad);
+        if (grad->rank == 2) clear_spare_rows(p, grad, x->rows);
+        dx.rows = x->rows;
+    }
+    locus_layer_source_gradient(&p->work.multiplier, some, count, &dx, p->add && !by_input);
+}
+
+static void parameters_backward(const pass *p, const input_maps *list, size_t index)
+{
+    const locus_tensor *dw = locus_tensor_slot(p->grad, list->weights[index]);
+    const locus_tensor *db = locus_tensor_slot(p->grad, list->biases[index]);
+    layer_map some[MOST_MAPS];
+    size_t count = dw != NULL ? pick_maps(list, list->weights, index, some) : 0;
+    if (count > 0) locus_layer_weight_gradient(&p->work.multiplier, some, count, dw, p->add);
+    count = db != NULL ? pick_maps(list, list->biases, index, some) : 0;
+    if (count > 0) locus_layer_bias_gradient(&p->work.multiplier, some, count, db, p->add);
+}
+
+static void maps_backward(const pass *p, int parts)
+{
+    input_maps list = {.count = 0};
+    list_content(p, parts, &list);
+    list_tables(p, parts, &list);
+    for (size_t i = 0; i < list.count; i++) {
+        source_backward(p, &list, i);
+        parameters_backward(p, &list, i);
     }
 }
 
 /* ---- x_scale x + p ---- */
 
+/* Row `row` of a gradient as floats: zero, or what is there where the caller adds to it. */
+static void begin_row(const pass *p, const layer_matrix *to, int64_t row, float *floats)
+{
+    if (p->add)
+        locus_layer_load(p->layer->kernels, floats, to, row, 1);
+    else
+        clear(floats, 1, to->width);
+}
+
+/* Positions are the same for all batch entries; what is left of dinput is scaled to grad.x. */
 static void input_row(void *context, size_t index, uint32_t worker)
 {
     const pass *p = context;
     const locus_call *call = &p->layer->call;
+    const locus_kernels *kernels = p->layer->kernels;
     const int64_t i = (int64_t)index, E = call->E;
     const locus_tensor *dx = locus_tensor_slot(p->grad, SLOT(x));
     const locus_tensor *dpos = locus_tensor_slot(p->grad, SLOT(pos));
-    (void)worker;
-    if (dpos != NULL && !p->add) clear(locus_f32(dpos, i, 0, 0), 1, E);
-    for (int64_t b = 0; b < call->B; b++) {
-        const float *from = p->work.dinput + (b * call->T + i) * E;
-        if (dpos != NULL) p->layer->kernels->add(locus_f32(dpos, i, 0, 0), from, E);
-        float *to = dx != NULL ? locus_f32(dx, b, i, 0) : NULL;
-        for (int64_t e = 0; to != NULL && e < E; e++) {
-            const float scaled = (float)(p->layer->x_scale * (double)from[e]);
-            to[e] = p->add ? to[e] + scaled : scaled;
+    float *row = p->work.row + worker * E;
+    if (dpos != NULL) {
+        const layer_matrix to = locus_layer_tensor_rows(dpos);
+        begin_row(p, &to, i, row);
+        for (int64_t b = 0; b < call->B; b++)
+            kernels->add(row, p->work.dinput + (b * call->T + i) * E, E);
+        locus_layer_store(kernels, &to, row, i, 1);
+    }
+    for (int64_t b = 0; dx != NULL && b < call->B; b++) {
+        const layer_matrix to = locus_layer_tensor_rows(dx);
+        float *from = p->work.dinput + (b * call->T + i) * E;
+        for (int64_t e = 0; e < E; e++) from[e] = (float)(p->layer->x_scale * (double)from[e]);
+        if (p->add) {
+            begin_row(p, &to, b * call->T + i, row);
+            kernels->add(from, row, E);
         }
+        locus_layer_store(kernels, &to, from, b * call->T + i, 1);
     }
 }
 
@@ -284,8 +329,7 @@ static locus_status backward(const locus_layer *layer, const locus_layer_tables 
                                  .out = output_backward(&p, &dresults->out),
                                  .lse = dresults->lse};
     LOCUS_TRY(attention_backward(&p, &inner, content | relative, error));
-    queries_keys_values_backward(&p, content);
-    tables_backward(&p, relative);
+    maps_backward(&p, content | relative);
     input_backward(&p);
     return LOCUS_OK;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The arguments of one call against its layer: the tensors that it was made for, F32 in
- * and out, outputs apart from everything else. */
+/* The arguments of one call against its layer: the tensors that it was made for, results and
+ * gradients of types that may be, outputs apart from everything else. */
 
 #include "core/error.h"
 #include "core/memory.h"
@@ -9,17 +9,17 @@
 
 /* ---- shapes, types, strides ---- */
 
-static locus_status check_shape(const locus_tensor *t, const locus_tensor *wanted,
+/* `types`: 1 << each type that it may have. */
+static locus_status check_shape(const locus_tensor *t, const locus_tensor *wanted, uint32_t types,
                                 const char *prefix, const char *name, locus_error *error)
 {
     if (!locus_same_shape(t, wanted))
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s%s: found another shape than the layer was made for", prefix,
                           name);
-    const locus_dtype dtype = wanted->dtype == LOCUS_F64 ? LOCUS_F32 : wanted->dtype;
-    if (t->dtype != dtype)
+    if (locus_dtype_name(t->dtype) == NULL || (types >> t->dtype & 1u) == 0)
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s%s: found another type, expected %s",
-                          prefix, name, locus_dtype_name(dtype));
+                          prefix, name, locus_types_text(types));
     if (!locus_strides_fit(t))
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor %s%s: found strides that are negative or not 1 on the last axis",
@@ -27,10 +27,10 @@ static locus_status check_shape(const locus_tensor *t, const locus_tensor *wante
     return LOCUS_OK;
 }
 
-static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted,
+static locus_status check_view(const locus_tensor *t, const locus_tensor *wanted, uint32_t types,
                                const char *prefix, const char *name, locus_error *error)
 {
-    LOCUS_TRY(check_shape(t, wanted, prefix, name, error));
+    LOCUS_TRY(check_shape(t, wanted, types, prefix, name, error));
     if (t->data == NULL && locus_tensor_elements(t) > 0)
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s%s: found no data", prefix, name);
     return LOCUS_OK;
@@ -43,7 +43,8 @@ static locus_status check_inputs(const locus_layer *layer, const locus_tensors *
         const locus_tensor *t = locus_tensor_at_const(in, i);
         const locus_tensor *wanted = locus_tensor_at_const(&layer->shapes, i);
         if (!locus_present(t) && !locus_present(wanted)) continue;
-        LOCUS_TRY(check_view(t, wanted, "", locus_tensor_name(i), error));
+        LOCUS_TRY(
+            check_view(t, wanted, locus_input_types(wanted), "", locus_tensor_name(i), error));
     }
     return LOCUS_OK;
 }
@@ -59,7 +60,8 @@ locus_status locus_layer_check_tables(const locus_layer *layer, const locus_tens
         int needed = 1;
         for (size_t k = 0; k < sizeof of_calls / sizeof *of_calls; k++) needed &= t != of_calls[k];
         if (!locus_present(t) && !locus_present(wanted)) continue;
-        LOCUS_TRY((needed ? check_view : check_shape)(t, wanted, "", locus_tensor_name(i), error));
+        LOCUS_TRY((needed ? check_view : check_shape)(t, wanted, locus_input_types(wanted), "",
+                                                      locus_tensor_name(i), error));
     }
     return LOCUS_OK;
 }
@@ -146,8 +148,8 @@ locus_status locus_layer_check_forward(const locus_layer *layer, const locus_ten
     const locus_tensor out = locus_layer_out_shape(layer);
     const locus_tensor lse = lse_shape(layer);
     LOCUS_TRY(check_inputs(layer, in, error));
-    LOCUS_TRY(check_view(&results->out, &out, "", "out", error));
-    LOCUS_TRY(check_view(&results->lse, &lse, "", "lse", error));
+    LOCUS_TRY(check_view(&results->out, &out, LOCUS_TYPES_ANY_FLOAT, "", "out", error));
+    LOCUS_TRY(check_view(&results->lse, &lse, LOCUS_TYPES_ANY_FLOAT, "", "lse", error));
     if (locus_present(&results->lse_low))
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor lse_low: layers do not give it");
 
@@ -175,7 +177,7 @@ static locus_status check_gradients(const locus_layer *layer, const locus_tensor
         if (!locus_has_gradient(layer->call.scheme, i))
             return locus_fail(error, LOCUS_ERR_TENSOR, "tensor grad.%s: %s has no gradient", name,
                               name);
-        LOCUS_TRY(check_view(t, wanted, "grad.", name, error));
+        LOCUS_TRY(check_view(t, wanted, locus_gradient_types(wanted), "grad.", name, error));
     }
     return LOCUS_OK;
 }
@@ -191,10 +193,10 @@ locus_status locus_layer_check_backward(const locus_layer *layer, const locus_te
                           (unsigned)flags, LOCUS_ACCUMULATE);
     const locus_tensor out = locus_layer_out_shape(layer);
     LOCUS_TRY(check_inputs(layer, in, error));
-    LOCUS_TRY(check_view(dout, &out, "", "dout", error));
+    LOCUS_TRY(check_view(dout, &out, LOCUS_TYPES_ANY_FLOAT, "", "dout", error));
     const locus_tensor lse = lse_shape(layer);
     if (locus_present(&dresults->lse))
-        LOCUS_TRY(check_view(&dresults->lse, &lse, "", "dlse", error));
+        LOCUS_TRY(check_view(&dresults->lse, &lse, LOCUS_TYPES_ANY_FLOAT, "", "dlse", error));
     LOCUS_TRY(check_gradients(layer, grad, error));
 
     view_list outputs = {.prefix = "grad."}, inputs = {.prefix = ""};

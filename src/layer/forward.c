@@ -8,60 +8,51 @@
 
 /* ---- rows ---- */
 
-locus_row_batch locus_layer_tensor_rows(const locus_tensor *t)
+layer_matrix locus_layer_tensor_rows(const locus_tensor *t)
 {
     const int has_batches = t->rank == 3;
-    return (locus_row_batch){
+    return (layer_matrix){
         .data = t->data,
+        .type = t->dtype,
         .batches = has_batches ? t->shape[0] : 1,
         .rows = t->shape[has_batches],
+        .width = t->shape[has_batches + 1],
         .batch_stride = has_batches ? t->stride[0] : 0,
         .row_stride = t->stride[has_batches],
     };
 }
 
-locus_row_batch locus_layer_buffer_rows(float *data, int64_t batches, int64_t rows, int64_t width,
-                                        int64_t first, int64_t count)
+layer_matrix locus_layer_buffer_rows(float *data, int64_t batches, int64_t rows, int64_t width,
+                                     int64_t first, int64_t count)
 {
-    return (locus_row_batch){
+    return (layer_matrix){
         .data = data + first * width,
+        .type = LOCUS_F32,
         .batches = batches,
         .rows = count,
+        .width = width,
         .batch_stride = rows * width,
         .row_stride = width,
     };
 }
 
-locus_row_batch locus_layer_input(const locus_layer *layer, const locus_tensors *in,
-                                  const layer_saved *saved)
+layer_matrix locus_layer_input(const locus_layer *layer, const locus_tensors *in,
+                               const layer_saved *saved)
 {
     const locus_call *call = &layer->call;
     if (saved->input == NULL) return locus_layer_tensor_rows(&in->x);
     return locus_layer_buffer_rows(saved->input, call->B, call->T, call->E, 0, call->T);
 }
 
-locus_row_batch locus_layer_source(const locus_layer *layer, const locus_tensors *in,
-                                   const layer_table *table)
+layer_matrix locus_layer_source(const locus_layer *layer, const locus_tensors *in,
+                                const layer_table *table)
 {
     const int64_t E = layer->call.E;
     if (table->source == LOCUS_SINUSOID)
         return locus_layer_buffer_rows(layer->sinusoid, 1, table->rows, E, 0, table->rows);
-    locus_row_batch rows = locus_layer_tensor_rows(locus_tensor_slot(in, table->source));
+    layer_matrix rows = locus_layer_tensor_rows(locus_tensor_slot(in, table->source));
     rows.rows = table->rows;
     return rows;
-}
-
-locus_linear locus_layer_linear(const locus_layer *layer, const locus_tensors *in, size_t weight,
-                                size_t bias, void *workspace)
-{
-    return (locus_linear){
-        .kernels = layer->kernels,
-        .threads = layer->threads,
-        .second_cache = layer->second_cache,
-        .weight = locus_tensor_slot(in, weight),
-        .bias = locus_tensor_slot(in, bias),
-        .workspace = workspace,
-    };
 }
 
 /* ---- x_scale x + p ---- */
@@ -79,11 +70,12 @@ static void embed_row(void *context, size_t index, uint32_t worker)
     const locus_call *call = &job->layer->call;
     const int64_t i = (int64_t)index, E = call->E;
     double *p = job->rows + worker * E;
+    const layer_matrix x = locus_layer_tensor_rows(&job->in->x);
     call->scheme->embed(call, job->in, i, p);
     for (int64_t b = 0; b < call->B; b++) {
-        const float *x = locus_f32(&job->in->x, b, i, 0);
         float *to = job->to + (b * call->T + i) * E;
-        for (int64_t e = 0; e < E; e++) to[e] = (float)(job->layer->x_scale * (double)x[e] + p[e]);
+        locus_layer_load(job->layer->kernels, to, &x, b * call->T + i, 1);
+        for (int64_t e = 0; e < E; e++) to[e] = (float)(job->layer->x_scale * (double)to[e] + p[e]);
     }
 }
 
@@ -91,76 +83,73 @@ static void embed_row(void *context, size_t index, uint32_t worker)
 
 #define SLOT(name) offsetof(locus_tensors, name)
 
-static void project_content(const locus_layer *layer, const locus_tensors *in,
-                            const layer_saved *saved, void *workspace)
+static void project_content(const locus_layer *layer, const layer_multiplier *multiplier,
+                            const locus_tensors *in, const layer_saved *saved)
 {
     const locus_call *call = &layer->call;
-    const int64_t width = call->H * call->D;
-    const locus_row_batch x = locus_layer_input(layer, in, saved);
-    const locus_linear to_q = locus_layer_linear(layer, in, SLOT(w_q), SLOT(b_q), workspace);
-    const locus_linear to_k = locus_layer_linear(layer, in, SLOT(w_k), SLOT(b_k), workspace);
-    const locus_linear to_v = locus_layer_linear(layer, in, SLOT(w_v), SLOT(b_v), workspace);
-    const locus_row_batch q =
-        locus_layer_buffer_rows(saved->rows.q, call->B, call->T, width, 0, call->T);
-    locus_linear_forward(&to_q, &q, &x, NULL);
-
-    /* Keys and values: the rows of memory, then those of x. */
+    const int64_t B = call->B, T = call->T, M = call->M, Tk = call->Tk, width = call->H * call->D;
+    const layer_matrix x = locus_layer_input(layer, in, saved);
     const struct {
-        locus_linear linear;
+        size_t weight, bias;
         float *buffer;
-    } sides[] = {{to_k, saved->rows.k}, {to_v, saved->rows.v}};
-    for (size_t i = 0; i < 2; i++) {
-        const locus_linear linear = sides[i].linear;
-        const locus_row_batch last =
-            locus_layer_buffer_rows(sides[i].buffer, call->B, call->Tk, width, call->M, call->T);
-        locus_linear_forward(&linear, &last, &x, NULL);
-        if (!locus_present(&in->memory)) continue;
-        const locus_row_batch memory = locus_layer_tensor_rows(&in->memory);
-        const locus_row_batch first =
-            locus_layer_buffer_rows(sides[i].buffer, call->B, call->Tk, width, 0, call->M);
-        locus_linear_forward(&linear, &first, &memory, NULL);
+        int64_t rows; /* of the buffer: those of memory, then those of x */
+    } sides[] = {{SLOT(w_q), SLOT(b_q), saved->rows.q, T},
+                 {SLOT(w_k), SLOT(b_k), saved->rows.k, Tk},
+                 {SLOT(w_v), SLOT(b_v), saved->rows.v, Tk}};
+    for (size_t i = 0; i < 3; i++) {
+        const int64_t rows = sides[i].rows;
+        layer_map map = {.weight = locus_tensor_slot(in, sides[i].weight),
+                         .bias = locus_tensor_slot(in, sides[i].bias),
+                         .x = x,
+                         .y =
+                             locus_layer_buffer_rows(sides[i].buffer, B, rows, width, rows - T, T)};
+        locus_layer_map_forward(multiplier, &map);
+        if (!locus_present(&in->memory) || i == 0) continue;
+        map.x = locus_layer_tensor_rows(&in->memory);
+        map.y = locus_layer_buffer_rows(sides[i].buffer, B, Tk, width, 0, M);
+        locus_layer_map_forward(multiplier, &map);
     }
 }
 
-void locus_layer_project_tables(const locus_layer *layer, const locus_tensors *in, float *const *to,
-                                void *workspace)
+void locus_layer_project_tables(const locus_layer *layer, const layer_multiplier *multiplier,
+                                const locus_tensors *in, float *const *to)
 {
     const int64_t width = layer->call.H * layer->call.D;
     for (size_t i = 0; i < layer->table_count; i++) {
         const layer_table *table = &layer->tables[i];
-        const locus_linear linear =
-            locus_layer_linear(layer, in, table->weight, table->bias, workspace);
-        const locus_row_batch source = locus_layer_source(layer, in, table);
-        const locus_row_batch rows =
-            locus_layer_buffer_rows(to[i], 1, table->rows, width, 0, table->rows);
-        locus_linear_forward(&linear, &rows, &source, NULL);
+        const layer_map map = {.weight = locus_tensor_slot(in, table->weight),
+                               .bias = locus_tensor_slot(in, table->bias),
+                               .x = locus_layer_source(layer, in, table),
+                               .y = locus_layer_buffer_rows(to[i], 1, table->rows, width, 0,
+                                                            table->rows)};
+        locus_layer_map_forward(multiplier, &map);
     }
 }
 
-static void copy_rows(const locus_row_batch *to, const locus_row_batch *from, int64_t width)
+/* Floats, side by side, to rows of any type. */
+static void store_rows(const locus_layer *layer, const locus_tensor *to, const float *from)
 {
-    for (int64_t b = 0; b < to->batches; b++)
-        for (int64_t t = 0; t < to->rows; t++)
-            memcpy(to->data + b * to->batch_stride + t * to->row_stride,
-                   from->data + b * from->batch_stride + t * from->row_stride,
-                   (size_t)width * sizeof(float));
+    const layer_matrix rows = locus_layer_tensor_rows(to);
+    locus_layer_store(layer->kernels, &rows, from, 0, rows.batches * rows.rows);
 }
 
-static void project_output(const locus_layer *layer, const locus_tensors *in,
-                           const layer_saved *saved, const locus_tensor *out, void *workspace)
+static void project_output(const locus_layer *layer, const layer_multiplier *multiplier,
+                           const locus_tensors *in, const layer_saved *saved,
+                           const locus_tensor *out)
 {
     const locus_call *call = &layer->call;
     const int64_t width = call->H * call->D;
-    const locus_row_batch from =
-        locus_layer_buffer_rows(saved->out, call->B, call->T, width, 0, call->T);
-    const locus_row_batch to = locus_layer_tensor_rows(out);
     if (locus_tensor_elements(out) == 0) return;
-    if (locus_present(&in->w_o)) {
-        const locus_linear linear = locus_layer_linear(layer, in, SLOT(w_o), SLOT(b_o), workspace);
-        locus_linear_forward(&linear, &to, &from, NULL);
-    } else {
-        copy_rows(&to, &from, width);
+    if (!locus_present(&in->w_o)) {
+        store_rows(layer, out, saved->out);
+        return;
     }
+    const layer_map map = {.weight = &in->w_o,
+                           .bias = locus_tensor_slot(in, SLOT(b_o)),
+                           .x = locus_layer_buffer_rows(saved->out, call->B, call->T, width, 0,
+                                                        call->T),
+                           .y = locus_layer_tensor_rows(out)};
+    locus_layer_map_forward(multiplier, &map);
 }
 
 /* Attention on projected rows: those of this call, and tables of this call or of before. */
@@ -173,7 +162,7 @@ static locus_status attend(const locus_layer *layer, const locus_layer_tables *t
     layer_rows rows = saved->rows;
     *saved->without_tables = tables != NULL;
     if (tables == NULL) {
-        locus_layer_project_tables(layer, in, rows.tables, work->linear);
+        locus_layer_project_tables(layer, &work->multiplier, in, rows.tables);
         const locus_tensors inner = locus_layer_inner(layer, in, &rows, LAYER_ALL);
         return locus_forward(layer->plan, &inner, &results, work->attention, bytes, error);
     }
@@ -206,13 +195,10 @@ static locus_status forward(const locus_layer *layer, const locus_layer_tables *
         embed_job job = {layer, in, saved.input, work.row};
         locus_parallel_for(layer->threads, (size_t)call->T, embed_row, &job);
     }
-    project_content(layer, in, &saved, work.linear);
+    project_content(layer, &work.multiplier, in, &saved);
     LOCUS_TRY(attend(layer, tables, in, &saved, &work, error));
-    project_output(layer, in, &saved, &results->out, work.linear);
-    const locus_row_batch lse = locus_layer_tensor_rows(&results->lse);
-    const locus_row_batch saved_lse =
-        locus_layer_buffer_rows(saved.lse, call->B, call->H, call->T, 0, call->H);
-    if (call->T > 0) copy_rows(&lse, &saved_lse, call->T);
+    project_output(layer, &work.multiplier, in, &saved, &results->out);
+    if (call->T > 0) store_rows(layer, &results->lse, saved.lse);
     return LOCUS_OK;
 }
 

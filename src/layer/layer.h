@@ -3,6 +3,7 @@
 #define LOCUS_LAYER_LAYER_H
 
 /* f(x, i), file by file:
+ *     maps.c      linear maps on tensors of any type
  *     plan.c      a layer is a resolved call, the plan of the attention inside, sizes
  *     check.c     the tensors of one call against the layer
  *     forward.c   positions, projections, tables, attention, output projection
@@ -13,7 +14,7 @@
 
 #include <locus/layer.h>
 
-#include "nn/linear.h"
+#include "layer/maps.h"
 #include "schemes/scheme.h"
 
 enum { LOCUS_LAYER_TABLES = 2 }; /* no scheme projects more */
@@ -36,6 +37,7 @@ struct locus_layer {
     double x_scale;
     layer_table tables[LOCUS_LAYER_TABLES];
     size_t table_count;
+    layer_extents extents;
     float *sinusoid; /* [R, E], row r at distance delta_min + r; NULL: no such source */
     size_t saved_bytes, forward_bytes, backward_bytes;
 };
@@ -57,7 +59,7 @@ typedef struct layer_saved {
 } layer_saved;
 
 typedef struct layer_forward {
-    void *linear; /* workspaces; used one after the other, so they share memory */
+    layer_multiplier multiplier; /* workspaces, used one after the other: they share memory */
     void *attention;
     double *row; /* [threads, E]: positions of the row at work */
     size_t bytes;
@@ -67,7 +69,8 @@ typedef struct layer_backward {
     float *dinput; /* [B, T, E]; NULL: straight into the caller's grad.x    */
     float *dout;   /* [B, T, H*D]; NULL: no w_o, the caller's dout is this  */
     layer_rows rows;
-    void *linear;
+    float *row; /* [threads, E]: of grad.x or grad.pos; NULL: no positions in x */
+    layer_multiplier multiplier;
     void *attention;
     size_t bytes;
 } layer_backward;
@@ -92,31 +95,28 @@ locus_tensors locus_layer_inner(const locus_layer *layer, const locus_tensors *o
                                 const layer_rows *rows, int parts);
 locus_results locus_layer_inner_results(const locus_layer *layer, const layer_saved *saved);
 
-/* Project the tables of the layer into `to`, with a workspace for linear maps. */
-void locus_layer_project_tables(const locus_layer *layer, const locus_tensors *in, float *const *to,
-                                void *workspace);
+/* Lay out what linear maps need, on `base`, or measure it (NULL). 0: the size does not fit. */
+int locus_layer_carve_maps(const locus_layer *layer, void *base, layer_multiplier *multiplier,
+                           size_t *bytes);
 
-/* Bytes of such a workspace. */
-uint64_t locus_layer_linear_bytes(const locus_layer *layer);
-
-/* The linear map of one projection. */
-locus_linear locus_layer_linear(const locus_layer *layer, const locus_tensors *in, size_t weight,
-                                size_t bias, void *workspace);
+/* Project the tables of the layer into `to`. */
+void locus_layer_project_tables(const locus_layer *layer, const layer_multiplier *multiplier,
+                                const locus_tensors *in, float *const *to);
 
 /* Rows of a [B, T, E] or [R, E] tensor. */
-locus_row_batch locus_layer_tensor_rows(const locus_tensor *t);
+layer_matrix locus_layer_tensor_rows(const locus_tensor *t);
 
 /* Rows first .. first + count - 1 of a buffer of [batches, rows, width]. */
-locus_row_batch locus_layer_buffer_rows(float *data, int64_t batches, int64_t rows, int64_t width,
-                                        int64_t first, int64_t count);
+layer_matrix locus_layer_buffer_rows(float *data, int64_t batches, int64_t rows, int64_t width,
+                                     int64_t first, int64_t count);
 
 /* x with positions where the scheme embeds them, else the caller's x. */
-locus_row_batch locus_layer_input(const locus_layer *layer, const locus_tensors *in,
-                                  const layer_saved *saved);
+layer_matrix locus_layer_input(const locus_layer *layer, const locus_tensors *in,
+                               const layer_saved *saved);
 
 /* Where the rows of a table come from. */
-locus_row_batch locus_layer_source(const locus_layer *layer, const locus_tensors *in,
-                                   const layer_table *table);
+layer_matrix locus_layer_source(const locus_layer *layer, const locus_tensors *in,
+                                const layer_table *table);
 
 /* out [B,T,E] or [B,T,H*D]; its shape alone. */
 locus_tensor locus_layer_out_shape(const locus_layer *layer);

@@ -33,31 +33,36 @@ int locus_layer_carve_saved(const locus_layer *layer, void *base, layer_saved *s
     return locus_carved_bytes(&c, &saved->bytes);
 }
 
-uint64_t locus_layer_linear_bytes(const locus_layer *layer)
+int locus_layer_carve_maps(const locus_layer *layer, void *base, layer_multiplier *multiplier,
+                           size_t *bytes)
 {
-    const locus_linear linear = {.kernels = layer->kernels,
-                                 .threads = layer->threads,
-                                 .second_cache = layer->second_cache};
-    return locus_linear_workspace(&linear);
+    locus_carver c = {.base = base};
+    *multiplier = (layer_multiplier){.kernels = layer->kernels,
+                                     .threads = layer->threads,
+                                     .second_cache = layer->second_cache};
+    locus_layer_carve_multiplier(&c, &layer->extents, multiplier);
+    return locus_carved_bytes(&c, bytes);
 }
 
 /* Workspaces that are used one after the other lie on top of each other. */
-static void carve_shared(locus_carver *c, void **linear, uint64_t linear_size, void **attention,
-                         uint64_t attention_size, uint64_t other)
+static void carve_shared(const locus_layer *layer, locus_carver *c, layer_multiplier *multiplier,
+                         void **attention, uint64_t attention_size)
 {
-    const uint64_t larger = linear_size > attention_size ? linear_size : attention_size;
-    *linear = *attention = locus_carve(c, larger > other ? larger : other);
+    size_t maps = 0;
+    if (!locus_layer_carve_maps(layer, NULL, multiplier, &maps)) c->failed = 1;
+    *attention = locus_carve(c, maps > attention_size ? maps : attention_size);
+    if (*attention != NULL) locus_layer_carve_maps(layer, *attention, multiplier, &maps);
 }
 
 int locus_layer_carve_forward(const locus_layer *layer, void *base, layer_forward *work)
 {
     locus_carver c = {.base = base};
     const uint64_t extents[] = {layer->threads, (uint64_t)layer->call.E, sizeof(double)};
+    const uint64_t attention = locus_forward_workspace(layer->plan);
     uint64_t row = 0;
     if (!locus_product_u64(&row, extents, 3)) c.failed = 1;
-    carve_shared(&c, &work->linear, locus_layer_linear_bytes(layer), &work->attention,
-                 locus_forward_workspace(layer->plan), row);
-    work->row = work->linear;
+    carve_shared(layer, &c, &work->multiplier, &work->attention, attention > row ? attention : row);
+    work->row = work->attention;
     return locus_carved_bytes(&c, &work->bytes);
 }
 
@@ -65,13 +70,15 @@ int locus_layer_carve_backward(const locus_layer *layer, void *base, layer_backw
 {
     const locus_call *call = &layer->call;
     locus_carver c = {.base = base};
-    if (call->scheme->embed != NULL)
+    if (call->scheme->embed != NULL) {
         work->dinput = locus_carve_floats(&c, call->B, call->T, call->E);
+        work->row = locus_carve_floats(&c, 1, layer->threads, call->E);
+    }
     if (locus_present(&layer->shapes.w_o))
         work->dout = locus_carve_floats(&c, call->B, call->T, call->H * call->D);
     carve_rows(layer, &c, &work->rows);
-    carve_shared(&c, &work->linear, locus_layer_linear_bytes(layer), &work->attention,
-                 locus_backward_workspace(layer->plan), 0);
+    carve_shared(layer, &c, &work->multiplier, &work->attention,
+                 locus_backward_workspace(layer->plan));
     return locus_carved_bytes(&c, &work->bytes);
 }
 
@@ -227,6 +234,22 @@ static locus_status plan_attention(locus_layer *layer, const locus_config *confi
 
 /* ---- the layer ---- */
 
+/* Of all linear maps. Rows are rows of `saved`, whose size fits. */
+static layer_extents find_extents(const locus_layer *layer)
+{
+    const locus_call *call = &layer->call;
+    const int64_t width = call->H * call->D;
+    layer_extents extents = {.rows = call->B * call->Tk,
+                             .width = width > call->E ? width : call->E};
+    for (size_t i = 0; i < layer->table_count; i++)
+        if (layer->tables[i].rows > extents.rows) extents.rows = layer->tables[i].rows;
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *t = locus_tensor_at_const(&layer->shapes, i);
+        if (locus_present(t) && locus_is_half(t)) extents.halves = 1;
+    }
+    return extents;
+}
+
 static locus_status measure(locus_layer *layer, locus_error *error)
 {
     layer_saved saved = {.bytes = 0};
@@ -251,23 +274,10 @@ static locus_status build(locus_layer *layer, const locus_config *config, locus_
     if (!locus_layer_carve_saved(layer, NULL, &saved))
         return locus_fail(error, LOCUS_ERR_MEMORY,
                           "layer: these shapes need more memory than a machine can address");
+    layer->extents = find_extents(layer);
     LOCUS_TRY(plan_attention(layer, config, error));
     LOCUS_TRY(make_sinusoid(layer, error));
     return measure(layer, error);
-}
-
-/* Projections and what is around them are in float alone. */
-static locus_status refuse_halves(const locus_tensors *shapes, locus_error *error)
-{
-    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
-        const locus_tensor *t = locus_tensor_at_const(shapes, i);
-        if (locus_present(t) && locus_is_half(t))
-            return locus_fail(error, LOCUS_ERR_UNSUPPORTED,
-                              "tensor %s: found %s, expected F32 (of layers, the oracle alone has "
-                              "half precision)",
-                              locus_tensor_name(i), locus_dtype_name(t->dtype));
-    }
-    return LOCUS_OK;
 }
 
 locus_status locus_layer_new(locus_layer **out, const locus_config *config,
@@ -283,7 +293,6 @@ locus_status locus_layer_new(locus_layer **out, const locus_config *config,
     LOCUS_TRY(locus_adopt_tensors(&shapes, &copy, "shapes", error));
     config = &own;
     LOCUS_TRY(locus_call_resolve(&call, LOCUS_LAYER, config, shapes, error));
-    LOCUS_TRY(refuse_halves(shapes, error));
     locus_layer *layer = locus_allocate(config->allocator, 1, sizeof *layer);
     if (layer == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "layer: out of memory");
     layer->allocator = config->allocator;

@@ -38,10 +38,13 @@ static locus_status fill(locus_layer_tables *tables, const locus_tensors *in, ui
     layer_rows rows = {.q = NULL};
     for (size_t i = 0; i < layer->table_count; i++) rows.tables[i] = tables->rows[i];
     if (layer->table_count > 0) {
-        void *workspace =
-            locus_allocate(layer->allocator, (size_t)locus_layer_linear_bytes(layer), 1);
+        layer_multiplier multiplier;
+        size_t bytes = 0;
+        const int fits = locus_layer_carve_maps(layer, NULL, &multiplier, &bytes);
+        void *workspace = fits ? locus_allocate(layer->allocator, bytes, 1) : NULL;
         if (workspace == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "tables: out of memory");
-        locus_layer_project_tables(layer, in, rows.tables, workspace);
+        locus_layer_carve_maps(layer, workspace, &multiplier, &bytes);
+        locus_layer_project_tables(layer, &multiplier, in, rows.tables);
         locus_release(layer->allocator, workspace);
     }
     const locus_tensors inner = locus_layer_inner(layer, in, &rows, LAYER_ALL);

@@ -253,36 +253,8 @@ static void test_bias_alone(void)
     test_problem_free(p);
 }
 
-/* Layers are in float alone: any tensor of half precision is refused by its name. */
-static void test_halves(void)
-{
-    if (!check_begin("layer/refused/halves")) return;
-    static const locus_dtype halves[] = {LOCUS_F16, LOCUS_BF16};
-    test_problem *p = test_problem_new(&plain);
-    size_t refused = 0;
-    for (size_t i = 0; i < 2 * LOCUS_TENSOR_COUNT; i++) {
-        locus_tensors shapes = p->in[1];
-        locus_tensor *t = locus_tensor_at(&shapes, i / 2);
-        locus_layer *layer = NULL;
-        locus_error error = {""};
-        char words[80];
-        if (t->rank == 0 || t->dtype != LOCUS_F32) continue;
-        t->dtype = halves[i % 2];
-        snprintf(words, sizeof words, "tensor %s: found %s, expected F32", locus_tensor_name(i / 2),
-                 locus_dtype_name(t->dtype));
-        const locus_status status = locus_layer_new(&layer, &p->config, &shapes, &error);
-        CHECK(status == LOCUS_ERR_UNSUPPORTED && layer == NULL, "%s: %s", words,
-              locus_status_text(status));
-        CHECK(strstr(error.text, words) != NULL, "\"%s\" does not say \"%s\"", error.text, words);
-        refused++;
-    }
-    CHECK(refused >= 2 * 9, "only %zu tensors were tried", refused);
-    test_problem_free(p);
-}
-
 void test_layer_manners(void)
 {
-    test_halves();
     test_refused_inputs();
     test_refused_memory();
     test_refused_overlaps();

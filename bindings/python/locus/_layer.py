@@ -2,7 +2,7 @@
 """The attention sublayer f(x, i): positions, projections, attention, output projection."""
 
 from . import _native
-from ._call import empty, gradients_for, shape_of, split
+from ._call import empty, gradients_for, half_of, shape_of, split
 
 
 def _prepare(x, w_q, w_k, w_v, w_o, heads, causal, scale, dropout, scheme, more):
@@ -15,7 +15,7 @@ def _forward(config, tensors, out, lse):
     batch_rows = shape_of(tensors["x"])[:2]
     width = shape_of(tensors["w_o"])[:1] if tensors["w_o"] is not None else shape_of(tensors["w_v"])[:1]
     if out is None:
-        out = empty(batch_rows + width)
+        out = empty(batch_rows + width, half_of(tensors["x"]))
     if lse is None:
         lse = empty(batch_rows[:1] + (max(int(config["heads"]), 0),) + batch_rows[1:])
     return out, lse, _native.layer_forward(config, tensors, out, lse)
@@ -32,6 +32,8 @@ def layer(x, w_q, w_k, w_v, w_o=None, *, heads, scheme="none", causal=False, sca
     x [B,T,E]; w_q, w_k, w_v [H*D,E] and w_o [E,H*D] are stored [out,in], y = x W^T + b. Optional b_q, b_k,
     b_v, b_o, and memory [B,M,E], from which keys and values also come. Masks, windows and the scheme's
     own tensors and options as in `attend` and locus.schemes(). Returns [B,T,E]; without w_o [B,T,H*D].
+    Every floating array may be float32, float16 or bfloat16 (`sink`: float32), in any mix; sums are float32, and
+    an `out` of half precision, which x of NumPy gives, is rounded once.
     """
     config, tensors = _prepare(x, w_q, w_k, w_v, w_o, heads, causal, scale, dropout, scheme, more)
     out, lse, _ = _forward(config, tensors, out, lse)

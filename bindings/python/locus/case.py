@@ -20,7 +20,8 @@ from ._runtime import threads_for
 __all__ = ["Case", "Difference", "Result", "load", "run", "save"]
 
 _DTYPES = {"F32": np.float32, "F64": np.float64, "U8": np.uint8, "I64": np.int64, "F16": np.float16}
-_NAMES = {"float32": "F32", "float64": "F64", "uint8": "U8", "bool": "U8", "int64": "I64", "float16": "F16"}
+_NAMES = {"float32": "F32", "float64": "F64", "uint8": "U8", "bool": "U8", "int64": "I64", "float16": "F16",
+          "bfloat16": "BF16"}  # of ml_dtypes
 
 
 @dataclass
@@ -97,7 +98,7 @@ def _pack(name, array):
     array = np.ascontiguousarray(np.from_dlpack(array) if not isinstance(array, np.ndarray) else array)
     dtype = _NAMES.get(array.dtype.name)
     if dtype is None:
-        raise ValueError(f"tensor {name}: found {array.dtype}, expected float32, float16, int64, uint8 or bool")
+        raise ValueError(f"tensor {name}: found {array.dtype}, expected float32, float16, bfloat16, int64, uint8 or bool")
     return name, dtype, array.shape, array.reshape(-1).view(np.uint8) if array.size else b""
 
 

@@ -129,9 +129,10 @@ PyObject *native_file_read(PyObject *module, PyObject *path)
 /* Bytes of one element of what a case holds; 0: another type. */
 static uint64_t type_bytes(const char *dtype)
 {
-    if (strcmp(dtype, "F32") == 0) return 4;
-    if (strcmp(dtype, "F64") == 0) return 8;
-    return strcmp(dtype, "U8") == 0 ? 1 : 0;
+    for (int i = 0; locus_dtype_name((locus_dtype)i) != NULL; i++)
+        if (strcmp(locus_dtype_name((locus_dtype)i), dtype) == 0)
+            return locus_dtype_bytes((locus_dtype)i);
+    return 0;
 }
 
 /* The extents in `tuple`, and how many bytes they ask for. */
@@ -161,8 +162,8 @@ static int put_tensor(locus_file_writer *writer, PyObject *item, Py_buffer *data
         return -1;
     uint64_t bytes = type_bytes(dtype);
     if (bytes == 0) {
-        native_refuse(LOCUS_ERR_TENSOR, "tensor %s: found %s, expected F32, F64 or U8", name,
-                      dtype);
+        native_refuse(LOCUS_ERR_TENSOR,
+                      "tensor %s: found %s, expected F32, F64, U8, I64, F16 or BF16", name, dtype);
         return -1;
     }
     if (read_extents(extents, shape, &bytes, name) != 0) return -1;

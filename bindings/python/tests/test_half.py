@@ -40,10 +40,62 @@ def test_numpy(kind, scheme):
         assert np.array_equal(found[name], grads[name].astype(kind))
 
 
+def layer_arrays(kind):
+    return {
+        "x": made(kind, 2, 9, 12),
+        "w_q": made(kind, 8, 12) / kind(4),
+        "w_k": made(np.float32, 8, 12) / 4,  # types may be mixed
+        "w_v": made(kind, 8, 12),
+        "w_o": made(kind, 12, 8),
+        "b_k": made(kind, 8),
+        "bias": made(kind, 8, 2),
+    }
+
+
+T5 = dict(heads=2, scheme="t5", buckets=8, max_distance=16, bidirectional=True)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_layer(kind):
+    arrays = layer_arrays(kind)
+    dout = made(kind, 2, 9, 12)
+    wide = {name: array.astype(np.float32) for name, array in arrays.items()}
+    out = locus.layer(**arrays, **T5)
+    want = locus.layer(**wide, **T5)
+    assert out.dtype == kind and np.array_equal(out, want.astype(kind))
+    found = locus.layer_backward(dout, **arrays, **T5)
+    grads = locus.layer_backward(dout.astype(np.float32), **wide, **T5)
+    for name, array in arrays.items():
+        assert found[name].dtype == array.dtype, name
+        assert np.array_equal(found[name], grads[name].astype(array.dtype)), name
+    into = np.empty(out.shape, np.float32)
+    locus.layer(**arrays, **T5, out=into)
+    assert np.array_equal(into, want)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_layer_in_a_file(kind, tmp_path):
+    """A layer of halves from a file: the stored numbers, as exact as with float32."""
+    settings = {name: value for name, value in T5.items() if name != "scheme"}
+    case = locus.case.Case("layer", "t5", layer_arrays(kind), settings, dout=made(kind, 2, 9, 12))
+    locus.case.save(tmp_path / "layer.safetensors", case)
+    found = locus.case.run(tmp_path / "layer.safetensors")
+    want = locus.case.run(tmp_path / "layer.safetensors", oracle=True)
+    assert found.out.dtype == np.float32 and np.abs(found.out - want.out).max() < 5e-6 * np.abs(want.out).max()
+    for name, grad in want.grads.items():
+        assert np.abs(found.grads[name] - grad).max() < 2e-5 * max(1, np.abs(grad).max()), name
+
+
 def test_another_type_is_still_refused():
     q = made(np.float64, 1, 1, 4, 4)
     with pytest.raises(ValueError, match="found F64"):
         locus.attend(q, q, q)
+    arrays = layer_arrays(np.float16)
+    with pytest.raises(ValueError, match="tensor grad.w_k: found another type, expected F32"):
+        config, tensors = locus._layer._prepare(*(arrays[name] for name in ("x", "w_q", "w_k", "w_v")), None, 2, False, None, 0.0, "none", {})
+        out, lse, saved = locus._layer._forward(config, tensors, None, None)
+        grads = {"w_k": np.empty((8, 12), np.float16)}
+        locus._native.layer_backward(config, tensors, saved, out, grads, False, None)
 
 
 @pytest.mark.skipif(torch is None, reason="torch is not installed")
