@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/powers.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
@@ -146,7 +147,6 @@ typedef struct turn_side {
     int is_key;
     const locus_tensor *given; /* q_positions or k_positions, may be absent */
     int64_t first, rows;       /* position of row 0 without them */
-    double direction;          /* of the gain: 1 for queries, -1 for keys */
     int64_t entries;           /* of the batch that have positions of their own, or 1 */
     float *table;              /* [entries][rows][2][pairs] */
 } turn_side;
@@ -163,7 +163,6 @@ static turn_side query_side(const locus_call *call)
     return (turn_side){.given = &call->q_positions,
                        .first = call->query_offset,
                        .rows = call->Tq,
-                       .direction = 1.0,
                        .entries = turn_entries(call, &call->q_positions)};
 }
 static turn_side key_side(const locus_call *call)
@@ -171,7 +170,6 @@ static turn_side key_side(const locus_call *call)
     return (turn_side){.is_key = 1,
                        .given = &call->k_positions,
                        .rows = call->Tk,
-                       .direction = -1.0,
                        .entries = turn_entries(call, &call->k_positions)};
 }
 
@@ -188,40 +186,91 @@ static int64_t gain_steps(const locus_plan *plan, int64_t position)
     return position - plan->gain_block * locus_gain_block_of(plan, position);
 }
 
-/* Of every position in turn: cos and sin of pair t for each side, times its gain. */
-static void turn_pair(const locus_plan *plan, const turn_side *sides, int count, int64_t t,
-                      int64_t entry, double frequency, double log_gain)
+/* What each pair turns and grows by at a step, asked once. */
+enum { MAX_PAIRS = 512 }; /* heads are at most 1,024 wide */
+typedef struct turn_rates {
+    double frequency[MAX_PAIRS], log_gain[MAX_PAIRS];
+    double steepest; /* |log_gain| */
+} turn_rates;
+
+static void ask_rates(const locus_call *call, turn_rates *rates)
+{
+    rates->steepest = 0.0;
+    for (int64_t t = 0; t < call->pairs; t++) {
+        call->scheme->turn(call, t, &rates->frequency[t], &rates->log_gain[t]);
+        rates->steepest = fmax(rates->steepest, fabs(rates->log_gain[t]));
+    }
+}
+
+/* The row of a side, `count` pairs: cos and sin, times the gain of a query, which keys are divided
+ * by. Of a position below 0, the sine is the opposite (sign), and of steps below 0, the gain the
+ * reciprocal (divides). */
+static void write_turns(float *to, int64_t pairs, const locus_power_row *turn, double sign,
+                        const locus_power_row *gain, int divides, int64_t count)
+{
+    double factor[POWER_PAIRS];
+    float x[POWER_PAIRS], y[POWER_PAIRS];
+    for (int t = 0; t < POWER_PAIRS; t++) factor[t] = 1.0;
+    if (gain != NULL && divides)
+        for (int t = 0; t < POWER_PAIRS; t++) factor[t] = 1.0 / gain->x[t];
+    else if (gain != NULL)
+        for (int t = 0; t < POWER_PAIRS; t++) factor[t] = gain->x[t];
+    for (int t = 0; t < POWER_PAIRS; t++) {
+        x[t] = (float)(factor[t] * turn->x[t]);
+        y[t] = (float)(factor[t] * sign * turn->y[t]);
+    }
+    memcpy(to, x, (size_t)count * sizeof *to);
+    memcpy(to + pairs, y, (size_t)count * sizeof *to);
+}
+
+/* What every position of some pairs, of one axis, turns and grows by. */
+typedef struct turning {
+    int64_t first, count, axis; /* pairs */
+    int grows;
+    locus_powers turn, growth;
+} turning;
+
+/* Of every position in turn: the tables of each side. */
+static void turn_rows(const locus_plan *plan, const turn_side *sides, int count, int64_t entry,
+                      turning *now)
 {
     const locus_call *call = &plan->call;
-    const int64_t axis = t / (call->pairs / call->options.axes), rows = sides->rows;
+    const int64_t rows = sides->rows;
     for (int64_t row = 0; row < rows; row++) {
         const int64_t position =
-            locus_call_position(call, sides->is_key, entry, row, axis, sides->first + row);
-        const double angle = (double)position * frequency;
-        const double cosine = cos(angle), sine = sin(angle);
-        const double steps = log_gain == 0.0 ? 0.0 : (double)gain_steps(plan, position);
-        for (int s = 0; s < count; s++) {
-            const double gain = log_gain == 0.0 ? 1.0 : exp(sides[s].direction * steps * log_gain);
-            float *to = sides[s].table + 2 * (entry * rows + row) * call->pairs + t;
-            to[0] = (float)(gain * cosine);
-            to[call->pairs] = (float)(gain * sine);
-        }
+            locus_call_position(call, sides->is_key, entry, row, now->axis, sides->first + row);
+        const int64_t steps = now->grows ? gain_steps(plan, position) : 0;
+        const locus_power_row *turn =
+            locus_powers_at(&now->turn, position < 0 ? -position : position);
+        const locus_power_row *gain =
+            now->grows ? locus_powers_at(&now->growth, steps < 0 ? -steps : steps) : NULL;
+        for (int s = 0; s < count; s++)
+            write_turns(sides[s].table + 2 * (entry * rows + row) * call->pairs + now->first,
+                        call->pairs, turn, position < 0 ? -1.0 : 1.0, gain,
+                        sides[s].is_key != (steps < 0), now->count);
     }
 }
 
 /* The tables of `count` sides, which have the same positions. */
-static void fill_turns(const locus_plan *plan, const turn_side *sides, int count)
+static void fill_turns(const locus_plan *plan, const turn_rates *rates, const turn_side *sides,
+                       int count)
 {
-    for (int64_t t = 0; t < plan->call.pairs; t++) {
-        double frequency, log_gain;
-        plan->call.scheme->turn(&plan->call, t, &frequency, &log_gain);
+    const int64_t pairs = plan->call.pairs, run = pairs / plan->call.options.axes;
+    turning now = {.grows = rates->steepest != 0.0};
+    for (int64_t t = 0; t < pairs; t += now.count) {
+        now.first = t;
+        now.axis = t / run;
+        now.count = min_i64(POWER_PAIRS, (now.axis + 1) * run - t);
+        locus_powers_begin(&now.turn, rates->frequency + t, now.count, 0);
+        locus_powers_begin(&now.growth, rates->log_gain + t, now.count, 1);
         for (int64_t entry = 0; entry < sides->entries; entry++)
-            turn_pair(plan, sides, count, t, entry, frequency, log_gain);
+            turn_rows(plan, sides, count, entry, &now);
     }
 }
 
 /* Both tables: at once, where queries and keys stand at the same positions. */
-static locus_status make_turns(locus_plan *plan, const turn_side *queries, const turn_side *keys)
+static locus_status make_turns(locus_plan *plan, const turn_rates *rates, const turn_side *queries,
+                               const turn_side *keys)
 {
     turn_side sides[2] = {*queries, *keys};
     for (int s = 0; s < 2; s++) {
@@ -234,22 +283,16 @@ static locus_status make_turns(locus_plan *plan, const turn_side *queries, const
     }
     const int alike = !brings_positions(&plan->call) && queries->first == keys->first &&
                       queries->rows == keys->rows;
-    fill_turns(plan, sides, alike ? 2 : 1);
-    if (!alike) fill_turns(plan, sides + 1, 1);
+    fill_turns(plan, rates, sides, alike ? 2 : 1);
+    if (!alike) fill_turns(plan, rates, sides + 1, 1);
     return LOCUS_OK;
 }
 
 /* The largest block over which no gain exceeds e^40. */
-static int64_t choose_gain_block(const locus_call *call, double *steepest)
+static int64_t choose_gain_block(const turn_rates *rates)
 {
     int64_t block = MAX_TILE_KEYS;
-    *steepest = 0.0;
-    for (int64_t t = 0; t < call->pairs; t++) {
-        double frequency, log_gain;
-        call->scheme->turn(call, t, &frequency, &log_gain);
-        *steepest = fmax(*steepest, fabs(log_gain));
-    }
-    while (block > LOCUS_PANEL && (double)block * *steepest > 40.0) block /= 2;
+    while (block > LOCUS_PANEL && (double)block * rates->steepest > 40.0) block /= 2;
     return block;
 }
 
@@ -285,13 +328,12 @@ static locus_status lower_origin(locus_plan *plan, double steepest, locus_error 
 }
 
 /* Gains between blocks; columns that are not turned have none. */
-static locus_status lower_gains(locus_plan *plan, locus_error *error)
+static locus_status lower_gains(locus_plan *plan, const turn_rates *rates, locus_error *error)
 {
     const locus_call *call = &plan->call;
-    double steepest;
-    plan->gain_block = choose_gain_block(call, &steepest);
-    if (steepest == 0.0) return LOCUS_OK;
-    if (brings_positions(call)) return lower_origin(plan, steepest, error);
+    plan->gain_block = choose_gain_block(rates);
+    if (rates->steepest == 0.0) return LOCUS_OK;
+    if (brings_positions(call)) return lower_origin(plan, rates->steepest, error);
     const int64_t last_key = locus_gain_block_of(plan, call->Tk);
     const int64_t last_query = locus_gain_block_of(plan, call->query_offset + call->Tq);
     plan->least_block = locus_gain_block_of(plan, call->query_offset) - last_key;
@@ -300,13 +342,12 @@ static locus_status lower_gains(locus_plan *plan, locus_error *error)
     if (plan->gain == NULL) return LOCUS_ERR_MEMORY;
     for (int64_t i = 0; i < blocks * call->D; i++) plan->gain[i] = 1.0f;
     for (int64_t t = 0; t < call->pairs; t++) {
-        double frequency, log_gain;
         int64_t first, second;
-        call->scheme->turn(call, t, &frequency, &log_gain);
         locus_pair_columns(call, t, &first, &second);
         for (int64_t b = 0; b < blocks; b++) {
             const double steps = (double)((plan->least_block + b) * plan->gain_block);
-            const float gain = (float)exp(steps * log_gain);
+            if (steps == 0.0) continue;
+            const float gain = (float)exp(steps * rates->log_gain[t]);
             plan->gain[b * call->D + first] = plan->gain[b * call->D + second] = gain;
         }
     }
@@ -318,7 +359,7 @@ static locus_status lower_turns_of_all(locus_plan *plan)
 {
     const locus_call *call = &plan->call;
     int64_t low = INT64_MAX, high = INT64_MIN, keys = 0;
-    double steepest;
+    turn_rates rates;
     for (int64_t i = 0; i < call->sequences; i++) {
         const locus_sequence s = locus_call_sequence(call, i);
         keys = max_i64(keys, s.keys);
@@ -330,8 +371,9 @@ static locus_status lower_turns_of_all(locus_plan *plan)
     query_rows.first = plan->turn_first = low < high ? low : 0;
     query_rows.rows = low < high ? high - low : 0;
     key_rows.rows = keys;
-    plan->gain_block = choose_gain_block(call, &steepest);
-    return make_turns(plan, &query_rows, &key_rows);
+    ask_rates(call, &rates);
+    plan->gain_block = choose_gain_block(&rates);
+    return make_turns(plan, &rates, &query_rows, &key_rows);
 }
 
 /* Those of a shape are among them. */
@@ -353,7 +395,9 @@ static locus_status lower_turns(locus_plan *plan, locus_error *error)
     const locus_call *call = &plan->call;
     if (call->sequences > 0) return brings_positions(call) ? LOCUS_OK : lower_turns_of_all(plan);
     const turn_side queries = query_side(call), keys = key_side(call);
-    const locus_status status = lower_gains(plan, error);
+    turn_rates rates;
+    ask_rates(call, &rates);
+    const locus_status status = lower_gains(plan, &rates, error);
     if (status != LOCUS_OK) return status;
     if (shares_turns(plan)) {
         share_turns(plan);
@@ -361,7 +405,7 @@ static locus_status lower_turns(locus_plan *plan, locus_error *error)
     }
     plan->turn_query_batch = queries.entries > 1 ? 2 * call->pairs * call->Tq : 0;
     plan->turn_key_batch = keys.entries > 1 ? 2 * call->pairs * call->Tk : 0;
-    return make_turns(plan, &queries, &keys);
+    return make_turns(plan, &rates, &queries, &keys);
 }
 
 static int has_tables(const locus_plan *plan, const locus_tensors *shapes)

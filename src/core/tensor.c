@@ -120,9 +120,9 @@ size_t locus_dtype_bytes(locus_dtype dtype)
     return (size_t)dtype < TYPES ? types[dtype].bytes : 0;
 }
 
-const char *locus_types_text(uint32_t types)
+const char *locus_types_text(uint32_t set)
 {
-    switch (types) {
+    switch (set) {
     case LOCUS_TYPES_FLOAT: return "F32";
     case LOCUS_TYPES_ANY_FLOAT: return "F32, F16 or BF16";
     case 1u << LOCUS_F16: return "F16";

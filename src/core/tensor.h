@@ -93,7 +93,7 @@ enum {
 };
 
 /* "F32, F16 or BF16": a set as messages name it; of those that calls ask for. */
-const char *locus_types_text(uint32_t types);
+const char *locus_types_text(uint32_t set);
 
 /* The types of a tensor of a call whose plan or layer was made for `wanted`: the same; shapes of
  * doubles stand for floats. */
