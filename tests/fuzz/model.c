@@ -1,32 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _POSIX_C_SOURCE 200809L
 #include "fuzz/model.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-const char *fuzz_folder(void)
-{
-    static char folder[128];
-    if (folder[0] == '\0') {
-        snprintf(folder, sizeof folder, "/dev/shm/locus-fuzz-model-%ld", (long)getpid());
-        mkdir(folder, 0700);
-    }
-    return folder;
-}
-
-void fuzz_put(const char *name, const void *data, size_t size)
-{
-    char path[256];
-    snprintf(path, sizeof path, "%s/%s", fuzz_folder(), name);
-    FILE *file = fopen(path, "wb");
-    if (file == NULL) abort();
-    if (size > 0 && fwrite(data, 1, size, file) != size) abort();
-    fclose(file);
-}
 
 /* A message of one line, or the program ends. */
 static void check_message(locus_status status, const locus_error *error)

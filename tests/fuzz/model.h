@@ -4,15 +4,10 @@
 
 /* What the targets of model folders share. tools/fuzz.sh builds and runs them. */
 
+#include "fuzz/scratch.h"
 #include "model/checkpoint.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-/* A folder of this process, made once. */
-const char *fuzz_folder(void);
-
-/* One file in it. */
-void fuzz_put(const char *name, const void *data, size_t size);
 
 /* Reads config.json of the folder and describes the model. 1: it was understood. */
 int fuzz_describe(const model_family **family, model_description *d);
