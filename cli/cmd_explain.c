@@ -79,6 +79,8 @@ static const char *model_contradiction(const explain_values *v)
                "--option and --causal are for calls without one";
     if (v->layer == EXPLAIN_NONE && (v->head != EXPLAIN_NONE || v->query != EXPLAIN_NONE))
         return "--head and --query need a --layer of the MODEL";
+    if (v->csv && v->query == EXPLAIN_NONE && v->stack != NULL && strcmp(v->stack, "cross") == 0)
+        return "--csv sums up by distance, and two texts have none between them: give a --query";
     if (v->layer == EXPLAIN_NONE && (v->csv || v->output != NULL))
         return "--csv and --output need a --layer of the MODEL; \"locus plot MODEL --what share\" "
                "draws all of them";
@@ -91,6 +93,8 @@ static const char *call_contradiction(const explain_values *v)
     if (v->path == NULL && v->scheme == NULL)
         return "give a MODEL with --text, a CASE, or --scheme with --tokens";
     if (v->layer != EXPLAIN_NONE) return "--layer is for a MODEL";
+    if (v->stack != NULL || v->decoder_ids != NULL)
+        return "--stack and --decoder-ids are for a MODEL";
     if (v->path != NULL && (v->scheme != NULL || lengths > 0 || v->causal || v->options.count > 0))
         return "a CASE brings its scheme, options and tensors: --scheme, --tokens, --text, "
                "--length, --option and --causal are for calls without one";
@@ -140,6 +144,8 @@ static const cli_example explain_examples[] = {
      "which terms the heads of a trained model live on, layer by layer"},
     {"locus explain deberta-v3-xsmall --text \"Hello world\" --layer 3 --head 2 -o terms.svg",
      "one head: the terms of its scores, by distance and for the strongest pairs"},
+    {"locus explain opus-mt-en-fr --text \"My name is Sarah.\" --stack cross --layer 3 --head 2",
+     "which words of the text a head of the decoder asks while it translates"},
     {"locus explain --scheme t5 --tokens \"the cat sat on the mat\"",
      "how much each term contributes, by distance; seeded weights"},
     {"locus explain --scheme transformer_xl --tokens \"the cat sat\" --query 2",
@@ -159,6 +165,11 @@ static const cli_option explain_options[] = {
      INDEX(query)},
     {.name = "key", .letter = 'k', .argument = "N", .help = "this key alone", INDEX(key)},
     {.name = "layer", .argument = "L", .help = "of a MODEL", INDEX(layer)},
+    {.name = "stack", .argument = "NAME", .kind = CLI_LIST, .value = model_stack_at,
+     .help = "of a MODEL with a decoder behind an encoder: encoder, decoder, or cross, where the "
+             "decoder asks the encoder (encoder)", FIELD(stack)},
+    {.name = "decoder-ids", .argument = "LIST", .kind = CLI_LIST,
+     .help = "what the decoder has said, start first (what the model answers)", FIELD(decoder_ids)},
     {.name = "head", .argument = "H", .help = "attention head (0)", INDEX(head)},
     {.name = "batch", .argument = "B", .help = "entry of the batch (0)", INDEX(batch)},
     {.name = "scheme", .letter = 's', .argument = "NAME",

@@ -138,6 +138,9 @@ static int plot_run(int argc, char **argv)
     int exit_code = CLI_DONE;
     if (!cli_parse(&cmd_plot, argc, argv, &values, &exit_code)) return exit_code;
     if (is_model(&values)) return plot_model(&values);
+    if (values.layer != PLOT_NONE || values.stack != NULL || values.decoder_ids != NULL)
+        return cli_complain("plot", CLI_USAGE,
+                            "--layer, --stack and --decoder-ids are for a MODEL");
     exit_code = check_values(&values);
     if (exit_code == CLI_DONE) exit_code = take_tokens(&tokens, &values);
     if (exit_code == CLI_DONE) exit_code = draw(&values, &tokens);
@@ -151,6 +154,7 @@ static const cli_example plot_examples[] = {
     {"locus plot ./all-mpnet-base-v2 --what bias", "a trained model: its bias by distance"},
     {"locus plot ./deberta-v3-xsmall --what terms --text \"Hello world\" --layer 3 --head 2",
      "one head of it: the terms of its scores side by side"},
+    {"locus plot ./flan-t5-small --what bias --stack decoder", "the bias of its decoder"},
     {"locus plot t5", "buckets and biases, in the terminal"},
     {"locus plot sinusoidal -o sinusoidal.svg",
      "a picture for a page, light or dark as it is read"},
@@ -179,6 +183,12 @@ static const cli_option plot_options[] = {
      .minimum = 1, .maximum = LOCUS_PICTURE_HEADS, .offset = offsetof(plot_values, heads)},
     {.name = "layer", .argument = "N", .kind = CLI_INTEGER, .help = "of a MODEL (0)",
      .maximum = 4096, .offset = offsetof(plot_values, layer)},
+    {.name = "stack", .argument = "NAME", .kind = CLI_LIST, .value = model_stack_at,
+     .help = "of a MODEL with a decoder behind an encoder: encoder, decoder or cross (encoder)",
+     .offset = offsetof(plot_values, stack)},
+    {.name = "decoder-ids", .argument = "LIST", .kind = CLI_LIST,
+     .help = "what its decoder has said, start first (what the model answers)",
+     .offset = offsetof(plot_values, decoder_ids)},
     {.name = "head", .argument = "N", .kind = CLI_INTEGER, .help = "show this head only",
      .maximum = 4096, .offset = offsetof(plot_values, head)},
     {.name = "dim", .letter = 'd', .argument = "N", .kind = CLI_INTEGER, .help = "width of a head",

@@ -29,7 +29,8 @@ typedef struct explain_values {
     const char *command; /* for messages; NULL: explain */
     const char *path;    /* a case or the folder of a model, or: */
     const char *scheme, *tokens, *text;
-    uint32_t layer; /* of a model */
+    uint32_t layer;                  /* of a model, */
+    const char *stack, *decoder_ids; /* and which of its attentions on what */
     uint32_t length, seed;
     cli_pairs options;
     int causal;
@@ -51,12 +52,21 @@ typedef struct explain_call {
     uint32_t level;
     const locus_config *config;
     const locus_tensors *in;
-    token_list tokens; /* [keys]; names NULL: rows have numbers, no words */
-    token_list shown;  /* the same in pictures, where it differs */
+    token_list tokens;               /* [keys]; names NULL: rows have numbers, no words */
+    token_list shown;                /* the same in pictures, where it differs */
+    token_list asking, asking_shown; /* [queries] where these are others than the keys */
     locus_explainer *explainer;
     locus_explainer_info info;
     const locus_explainer_term *terms[EXPLAIN_TERMS];
 } explain_call;
+
+/* Words of the queries and of the keys, for tables and for pictures; NULL: they have none. */
+const char *const *explain_queries(const explain_call *call);
+const char *const *explain_queries_shown(const explain_call *call);
+const char *const *explain_keys_shown(const explain_call *call);
+
+/* 1: queries and keys are of two texts, so that no distance lies between them. */
+int explain_across(const explain_call *call);
 
 /* An exit code; on failure there is nothing to close. */
 int explain_open(explain_call *call, const explain_values *values);

@@ -87,31 +87,68 @@ static int check_index(const explain_call *call, const char *name, uint32_t inde
 static int take_layer(explain_call *call, const model_call *model)
 {
     locus_error error = {""};
-    const int64_t layer = call->values->layer;
-    const int64_t floats = locus_model_attention_room(model->model, model->tokens);
+    const locus_model_attended attended = model_call_attended(model, call->values->layer);
+    const int64_t floats = locus_model_attended_room(model->model, &attended);
     call->layer_room = floats > 0 ? calloc((size_t)floats, sizeof *call->layer_room) : NULL;
     if (floats > 0 && call->layer_room == NULL)
         return cli_complain(command_of(call), CLI_RESOURCES, "out of memory");
     const locus_status status =
-        locus_model_attention_in(model->model, layer, model->qkv[layer], model->tokens,
-                                 call->layer_room, &call->layer_config, &call->layer_in, &error);
-    if (status != LOCUS_OK) return cli_report("explain", status, model->folder, &error);
+        locus_model_attended_call(model->model, &attended, call->layer_room, &call->layer_config,
+                                  &call->layer_in, &error);
+    if (status == LOCUS_ERR_ARGUMENT) /* it says why it does not hand them out */
+        return cli_complain(command_of(call), CLI_REFUSED, "%s", error.text);
+    if (status != LOCUS_OK) return cli_report(command_of(call), status, model->folder, &error);
     call->level = LOCUS_ATTEND;
     call->config = &call->layer_config;
     call->in = &call->layer_in;
     return CLI_DONE;
 }
 
+static int name_tokens(explain_call *call)
+{
+    const model_call *model = &call->model;
+    int exit_code = model_call_names(model, MODEL_KEYS, &call->tokens, 0);
+    if (exit_code == CLI_DONE) exit_code = model_call_names(model, MODEL_KEYS, &call->shown, 1);
+    if (exit_code != CLI_DONE || model->stack != LOCUS_MODEL_CROSS) return exit_code;
+    exit_code = model_call_names(model, MODEL_QUERIES, &call->asking, 0);
+    if (exit_code == CLI_DONE)
+        exit_code = model_call_names(model, MODEL_QUERIES, &call->asking_shown, 1);
+    return exit_code;
+}
+
 static int run_model(explain_call *call)
 {
     const explain_values *v = call->values;
-    int exit_code =
-        model_call_open(&call->model, command_of(call), v->path, v->text, EXPLAIN_TOKENS);
-    if (exit_code == CLI_DONE) exit_code = model_call_names(&call->model, &call->tokens, 0);
-    if (exit_code == CLI_DONE) exit_code = model_call_names(&call->model, &call->shown, 1);
+    const model_choice choice = {.command = command_of(call),
+                                 .folder = v->path,
+                                 .text = v->text,
+                                 .stack = v->stack,
+                                 .decoder_ids = v->decoder_ids,
+                                 .most = EXPLAIN_TOKENS};
+    int exit_code = model_call_open(&call->model, &choice);
+    if (exit_code == CLI_DONE) exit_code = name_tokens(call);
     if (exit_code == CLI_DONE)
         exit_code = check_index(call, "layer", v->layer, call->model.info.layers);
     return exit_code == CLI_DONE ? take_layer(call, &call->model) : exit_code;
+}
+
+/* ---- names ---- */
+
+int explain_across(const explain_call *call) { return call->model.stack == LOCUS_MODEL_CROSS; }
+
+const char *const *explain_queries(const explain_call *call)
+{
+    return call->asking.names != NULL ? call->asking.names : call->tokens.names;
+}
+
+const char *const *explain_keys_shown(const explain_call *call)
+{
+    return call->shown.names != NULL ? call->shown.names : call->tokens.names;
+}
+
+const char *const *explain_queries_shown(const explain_call *call)
+{
+    return call->asking_shown.names != NULL ? call->asking_shown.names : explain_keys_shown(call);
 }
 
 /* ---- opening ---- */
@@ -178,5 +215,7 @@ void explain_close(explain_call *call)
     free(call->layer_room);
     tokens_free(&call->tokens);
     tokens_free(&call->shown);
+    tokens_free(&call->asking);
+    tokens_free(&call->asking_shown);
     memset(call, 0, sizeof *call);
 }

@@ -9,6 +9,13 @@
 
 /* ---- JSON ---- */
 
+static void json_names(json *j, const char *key, const token_list *names)
+{
+    json_inline_array(j, key);
+    for (size_t i = 0; i < names->count; i++) json_text(j, NULL, names->names[i]);
+    json_end(j);
+}
+
 static void json_call(json *j, const explain_call *call)
 {
     const explain_values *v = call->values;
@@ -16,10 +23,11 @@ static void json_call(json *j, const explain_call *call)
     if (call->model.model != NULL) {
         json_text(j, "model", v->path);
         json_text(j, "family", call->model.info.family);
+        if (model_call_has_stacks(&call->model))
+            json_text(j, "stack", model_stack_at(call->model.stack));
         json_size(j, "layer", v->layer);
-        json_inline_array(j, "tokens");
-        for (size_t i = 0; i < call->tokens.count; i++) json_text(j, NULL, call->tokens.names[i]);
-        json_end(j);
+        json_names(j, "tokens", &call->tokens);
+        if (call->asking.names != NULL) json_names(j, "query_tokens", &call->asking);
     } else {
         json_text(j, "case", v->path);
     }
@@ -48,7 +56,10 @@ static void json_pair(json *j, const explain_call *call, const explain_row *row,
     json_inline_object(j, NULL);
     json_integer(j, "key", n);
     json_text(j, "token", token_at(call, n));
-    json_integer(j, "distance", call->info.query_offset + row->query - n);
+    if (explain_across(call))
+        json_null(j, "distance");
+    else
+        json_integer(j, "distance", call->info.query_offset + row->query - n);
     json_boolean(j, "visible", row->visible[c]);
     json_inline_array(j, "terms");
     for (size_t t = 0; t < call->info.terms; t++)
@@ -73,7 +84,8 @@ void explain_json_row(const explain_call *call, const explain_row *row)
     }
     json_end(&j);
     json_integer(&j, "query", row->query);
-    json_text(&j, "token", token_at(call, row->query));
+    json_text(&j, "token",
+              explain_queries(call) != NULL ? explain_queries(call)[row->query] : NULL);
     json_real(&j, "lse", row->lse);
     json_array(&j, "pairs");
     for (int64_t c = 0; c < row->keys; c++) json_pair(&j, call, row, c);
@@ -113,7 +125,7 @@ void explain_json_summary(const explain_call *call, const explain_summary *s)
     }
     json_end(&j);
     json_array(&j, "distances");
-    for (int64_t d = 0; d < s->distances; d++)
+    for (int64_t d = 0; d < s->distances && !explain_across(call); d++)
         if (s->count[d] > 0) json_distance(&j, s, d);
     json_end(&j);
     json_end(&j);
@@ -156,7 +168,9 @@ void explain_csv_row(const explain_call *call, const explain_row *row)
         const int64_t n = row->first + c;
         printf("%" PRId64 ",%" PRId64 ",", row->query, n);
         if (call->tokens.names != NULL) csv_text(call->tokens.names[n]);
-        printf(",%" PRId64 ",%d", call->info.query_offset + row->query - n, (int)row->visible[c]);
+        putchar(',');
+        if (!explain_across(call)) printf("%" PRId64, call->info.query_offset + row->query - n);
+        printf(",%d", (int)row->visible[c]);
         for (size_t t = 0; t < call->info.terms; t++)
             csv_real(row->terms[(int64_t)t * row->keys + c]);
         csv_real(row->score[c]);

@@ -21,9 +21,9 @@ static char *caption_of(const explain_call *call, char *caption)
     const locus_explain_block block = explain_block_of(call);
     if (call->model.model != NULL) {
         snprintf(caption, CAPTION,
-                 "%s, layer %u of %" PRId64 ", head %" PRId64 " of %" PRId64 ", c = %.6g",
-                 call->model.info.family, v->layer, call->model.info.layers, block.head,
-                 call->info.heads, call->info.scale);
+                 "%s%s, layer %u of %" PRId64 ", head %" PRId64 " of %" PRId64 ", c = %.6g",
+                 call->model.info.family, model_stack_note(&call->model), v->layer,
+                 call->model.info.layers, block.head, call->info.heads, call->info.scale);
         return caption;
     }
     const int used =
@@ -32,12 +32,6 @@ static char *caption_of(const explain_call *call, char *caption)
     if (v->path == NULL)
         snprintf(caption + used, CAPTION - (size_t)used, ", weights of seed %u", (unsigned)v->seed);
     return caption;
-}
-
-/* The words of the rows; NULL: they have none. */
-static const char *const *names_of(const explain_call *call)
-{
-    return call->shown.names != NULL ? call->shown.names : call->tokens.names;
 }
 
 /* ---- one query, or one pair ---- */
@@ -58,9 +52,10 @@ int explain_draw_row(const explain_call *call, const explain_row *row)
 {
     char title[128], caption[CAPTION];
     const int many = row->keys > MOST_BARS;
+    const char *const *names = explain_keys_shown(call), *const *asking =
+                                                             explain_queries_shown(call);
     const locus_axis keys = {.label = "key n",
-                             .names = names_of(call) != NULL && !many ? names_of(call) + row->first
-                                                                      : NULL,
+                             .names = names != NULL && !many ? names + row->first : NULL,
                              .first = (double)row->first};
     locus_series series[EXPLAIN_TERMS], weight = {.size = sizeof weight, .name = "weight"};
     double *shown = shown_terms(call, row);
@@ -89,8 +84,7 @@ int explain_draw_row(const explain_call *call, const explain_row *row)
          .series_count = 1},
     };
     snprintf(title, sizeof title, "%s: query %" PRId64 "%s%.40s", call->config->scheme, row->query,
-             names_of(call) != NULL ? ", " : "",
-             names_of(call) != NULL ? names_of(call)[row->query] : "");
+             asking != NULL ? ", " : "", asking != NULL ? asking[row->query] : "");
     const locus_figure figure = {
         .size = sizeof figure,
         .title = title,
@@ -119,25 +113,34 @@ static double largest_cell(const explain_summary *s, size_t first, size_t kinds)
     return largest;
 }
 
+/* 1: the score of a model's head is its only term, and one picture is enough for both. */
+static int one_term(const explain_call *call)
+{
+    return call->model.model != NULL && call->info.terms == 1;
+}
+
 static locus_panel heatmap(const explain_call *call, const explain_summary *s, size_t kind,
                            double low, double high)
 {
     const locus_explainer_info *info = &call->info;
     const int small = info->queries == s->rows && info->keys == s->columns &&
-                      s->columns <= MOST_BARS && info->queries == info->keys;
-    const char *const *names = small ? names_of(call) : NULL;
+                      s->columns <= MOST_BARS && s->rows <= MOST_BARS &&
+                      (explain_across(call) || info->queries == info->keys);
     const locus_panel panel = {
         .size = sizeof panel,
         .kind = LOCUS_PANEL_HEATMAP,
         .title = kind < info->terms    ? call->terms[kind]->name
                  : kind == info->terms ? "score"
                                        : "weight",
-        .note = kind < info->terms    ? call->terms[kind]->formula
-                : kind == info->terms ? "the sum of the terms"
-                                      : "softmax of the scores",
-        .x = {.label = "key n", .names = names, .step = (double)info->keys / (double)s->columns},
-        .y = {.label = "query m",
-              .names = names,
+        .note = kind < info->terms ? call->terms[kind]->formula
+                : kind == info->terms
+                    ? (one_term(call) ? call->terms[0]->formula : "the sum of the terms")
+                    : "softmax of the scores",
+        .x = {.label = explain_across(call) ? "token of the encoder n" : "key n",
+              .names = small ? explain_keys_shown(call) : NULL,
+              .step = (double)info->keys / (double)s->columns},
+        .y = {.label = explain_across(call) ? "token of the decoder m" : "query m",
+              .names = small ? explain_queries_shown(call) : NULL,
               .first = (double)info->query_offset,
               .step = (double)info->queries / (double)s->rows},
         .values = s->cells + (int64_t)kind * s->rows * s->columns,
@@ -162,18 +165,20 @@ static void title_of(const explain_call *call, char *title, size_t room)
     size_t end = strlen(v->path), begin;
     while (end > 1 && v->path[end - 1] == '/') end--;
     for (begin = end; begin > 0 && v->path[begin - 1] != '/';) begin--;
-    snprintf(title, room, "%.*s, layer %u, head %" PRId64 ": the terms of the score",
-             (int)(end - begin < 80 ? end - begin : 80), v->path + begin, v->layer,
-             explain_block_of(call).head);
+    snprintf(title, room, "%.*s,%s layer %u, head %" PRId64 ": %s",
+             (int)(end - begin < 80 ? end - begin : 80), v->path + begin,
+             model_stack_note(&call->model), v->layer, explain_block_of(call).head,
+             one_term(call) ? "scores and weights" : "the terms of the score");
 }
 
 void explain_picture_summary(explain_picture *p, const explain_call *call, const explain_summary *s)
 {
     const double most = largest_cell(s, 0, s->kinds - 1);
     const size_t weight = s->kinds - 1;
-    for (size_t kind = 0; kind < weight; kind++)
-        p->panels[kind] = heatmap(call, s, kind, -most, most);
-    p->panels[weight] = heatmap(call, s, weight, 0.0, largest_cell(s, weight, 1));
+    size_t count = 0;
+    for (size_t kind = one_term(call) ? 1 : 0; kind < weight; kind++)
+        p->panels[count++] = heatmap(call, s, kind, -most, most);
+    p->panels[count++] = heatmap(call, s, weight, 0.0, largest_cell(s, weight, 1));
     title_of(call, p->title, sizeof p->title);
     p->figure = (locus_figure){
         .size = sizeof p->figure,
@@ -182,7 +187,7 @@ void explain_picture_summary(explain_picture *p, const explain_call *call, const
                        "score, then the attention weights.",
         .caption = caption_of(call, p->caption),
         .panels = p->panels,
-        .panel_count = s->kinds,
+        .panel_count = count,
     };
 }
 

@@ -21,8 +21,8 @@ static void print_head(const explain_call *call)
         printf(": ");
     }
     if (call->model.model != NULL)
-        printf("%s, layer %u of %" PRId64 ", ", call->model.info.family, v->layer,
-               call->model.info.layers);
+        printf("%s%s, layer %u of %" PRId64 ", ", call->model.info.family,
+               model_stack_note(&call->model), v->layer, call->model.info.layers);
     printf("%s, %" PRId64 " quer%s, %" PRId64 " key%s, ", call->config->scheme, info->queries,
            info->queries == 1 ? "y" : "ies", info->keys, info->keys == 1 ? "" : "s");
     if (info->batch > 1) printf("batch %" PRId64 " of %" PRId64 ", ", block.batch, info->batch);
@@ -32,25 +32,25 @@ static void print_head(const explain_call *call)
 }
 
 /* "5 mat" */
-static void print_token(const explain_call *call, int64_t n, size_t width)
+static void print_token(const char *const *names, int64_t n, size_t width)
 {
     char number[24];
     snprintf(number, sizeof number, "%" PRId64, n);
-    if (call->tokens.names == NULL) {
+    if (names == NULL) {
         text_cell(stdout, number, width);
         return;
     }
     printf("%s ", number);
-    text_cell(stdout, call->tokens.names[n], width - strlen(number) - 1);
+    text_cell(stdout, names[n], width - strlen(number) - 1);
 }
 
-static size_t token_width(const explain_call *call, int64_t first, int64_t keys)
+static size_t token_width(const char *heading, const char *const *names, int64_t first,
+                          int64_t count)
 {
-    size_t width = strlen("key");
-    for (int64_t n = first; n < first + keys; n++) {
+    size_t width = strlen(heading);
+    for (int64_t n = first; n < first + count; n++) {
         const size_t digits = (size_t)snprintf(NULL, 0, "%" PRId64, n);
-        const size_t columns =
-            digits + (call->tokens.names != NULL ? 1 + text_columns(call->tokens.names[n]) : 0);
+        const size_t columns = digits + (names != NULL ? 1 + text_columns(names[n]) : 0);
         if (columns > width) width = columns;
     }
     return width;
@@ -66,9 +66,9 @@ static void print_query(const explain_call *call, int64_t query)
 {
     const int64_t position = call->info.query_offset + query;
     printf("query %" PRId64, query);
-    if (call->tokens.names != NULL) {
+    if (explain_queries(call) != NULL) {
         printf(" \"");
-        text_print(stdout, call->tokens.names[query]);
+        text_print(stdout, explain_queries(call)[query]);
         putchar('"');
     }
     if (position != query) printf(" at position %" PRId64, position);
@@ -97,7 +97,8 @@ void explain_print_pair(const explain_call *call, const explain_row *row)
         text_print(stdout, call->tokens.names[n]);
         putchar('"');
     }
-    printf(", distance m - n = %" PRId64 "\n\n", m - n);
+    if (!explain_across(call)) printf(", distance m - n = %" PRId64, m - n);
+    puts("\n");
     if (!row->visible[0]) {
         puts("the query does not see this key");
         return;
@@ -113,6 +114,12 @@ void explain_print_pair(const explain_call *call, const explain_row *row)
 
 /* ---- one query ---- */
 
+/* The distance of a pair, where its sides are of one text. */
+static void print_distance(const explain_call *call, int64_t m, int64_t n, int width)
+{
+    if (!explain_across(call)) printf("%*" PRId64, width, m - n);
+}
+
 static void print_columns(const explain_call *call)
 {
     for (size_t t = 0; t < call->info.terms; t++)
@@ -124,7 +131,7 @@ static void print_columns(const explain_call *call)
 static void print_total(const explain_call *call, const explain_row *row, int width)
 {
     double weights = 0.0, score = 0.0;
-    printf("%s%-*s  %8s", text_bold(), width, "total", "");
+    printf("%s%-*s  %*s", text_bold(), width, "total", explain_across(call) ? 0 : 8, "");
     for (size_t t = 0; t < call->info.terms; t++) {
         double sum = 0.0;
         for (int64_t c = 0; c < row->keys; c++)
@@ -138,16 +145,17 @@ static void print_total(const explain_call *call, const explain_row *row, int wi
 
 void explain_print_row(const explain_call *call, const explain_row *row)
 {
-    const size_t width = token_width(call, row->first, row->keys);
+    const size_t width = token_width("key", call->tokens.names, row->first, row->keys);
     const int64_t m = call->info.query_offset + row->query;
     print_head(call);
     print_query(call, row->query);
-    printf(", lse %.6g\n\n%s%-*s  %8s", row->lse, text_bold(), (int)width, "key", "distance");
+    printf(", lse %.6g\n\n%s%-*s  %s", row->lse, text_bold(), (int)width, "key",
+           explain_across(call) ? "" : "distance");
     print_columns(call);
     for (int64_t c = 0; c < row->keys; c++) {
         const int64_t n = row->first + c;
-        print_token(call, n, width);
-        printf("%8" PRId64, m - n);
+        print_token(call->tokens.names, n, width);
+        print_distance(call, m, n, 8);
         for (size_t t = 0; t < call->info.terms; t++)
             if (row->visible[c])
                 printf("  %*.5f", term_width(call, t), row->terms[(int64_t)t * row->keys + c]);
@@ -188,7 +196,8 @@ static void print_terms(const explain_call *call, const explain_summary *s)
 static int has_pairs(const explain_call *call, const explain_summary *s)
 {
     return call->tokens.names != NULL && s->rows == call->info.queries &&
-           s->columns == call->info.keys && call->info.queries == call->info.keys;
+           s->columns == call->info.keys &&
+           (explain_across(call) || call->info.queries == call->info.keys);
 }
 
 /* The visible pair with the largest weight among those below `limit`, or at it and behind `after`;
@@ -211,16 +220,17 @@ static void print_pairs(const explain_call *call, const explain_summary *s)
 {
     const int64_t cells = s->rows * s->columns;
     const double *weight = s->cells + (int64_t)(s->kinds - 1) * cells;
-    const size_t width = token_width(call, 0, call->info.keys);
-    printf("\n%s%-*s  %-*s%8s", text_bold(), (int)width + 1, "query", (int)width, "key",
-           "distance");
+    const size_t asks = token_width("key", explain_queries(call), 0, call->info.queries);
+    const size_t width = token_width("key", call->tokens.names, 0, call->info.keys);
+    printf("\n%s%-*s  %-*s%s", text_bold(), (int)asks + 1, "query", (int)width, "key",
+           explain_across(call) ? "  " : "distance");
     print_columns(call);
     int64_t at = next_pair(s, weight, -1);
     for (int shown = 0; at >= 0 && shown < MOST_PAIRS; shown++, at = next_pair(s, weight, at)) {
         const int64_t m = at / s->columns, n = at % s->columns;
-        print_token(call, m, width + 1);
-        print_token(call, n, width);
-        printf("%6" PRId64, call->info.query_offset + m - n);
+        print_token(explain_queries(call), m, asks + 1);
+        print_token(call->tokens.names, n, width);
+        print_distance(call, call->info.query_offset + m, n, 6);
         for (size_t t = 0; t < call->info.terms; t++)
             printf("  %*.5f", term_width(call, t), s->cells[(int64_t)t * cells + at]);
         printf("  %*.5f  %8.5f\n", NUMBER, s->cells[(int64_t)(s->kinds - 2) * cells + at],
@@ -259,14 +269,8 @@ static void print_band(const explain_call *call, const explain_summary *s, int64
            sum[s->kinds - 1] / (double)pairs);
 }
 
-void explain_print_summary(const explain_call *call, const explain_summary *s)
+static void print_distances(const explain_call *call, const explain_summary *s)
 {
-    print_head(call);
-    if (s->pairs == 0) {
-        puts("no query sees a key");
-        return;
-    }
-    print_terms(call, s);
     printf("\n%s%-14s  %10s", text_bold(), "distance m - n", "pairs");
     print_columns(call);
     int64_t from = 0;
@@ -275,5 +279,16 @@ void explain_print_summary(const explain_call *call, const explain_summary *s)
         print_band(call, s, from, d);
         from = d + 1;
     }
+}
+
+void explain_print_summary(const explain_call *call, const explain_summary *s)
+{
+    print_head(call);
+    if (s->pairs == 0) {
+        puts("no query sees a key");
+        return;
+    }
+    print_terms(call, s);
+    if (!explain_across(call)) print_distances(call, s);
     if (call->model.model != NULL && has_pairs(call, s)) print_pairs(call, s);
 }

@@ -56,8 +56,9 @@ static int64_t strongest(const model_shares *s, size_t term, int64_t layer)
 static void print_table(const model_call *model, const model_shares *s)
 {
     text_print(stdout, model->folder);
-    printf(": %s, %" PRId64 " layers, %" PRId64 " heads, %s, %" PRId64 " tokens\n\n",
-           model->info.family, s->layers, s->heads, model->info.scheme, model->tokens);
+    printf(": %s%s, %" PRId64 " layers, %" PRId64 " heads, %s, %" PRId64 " tokens\n\n",
+           model->info.family, model_stack_note(model), s->layers, s->heads, model->info.scheme,
+           model->tokens);
     printf("%slayer", text_bold());
     for (size_t t = 0; t < s->terms; t++) printf("  %*s", width_of(s, t), s->term[t].name);
     printf("   most in head%s\n", text_plain());
@@ -77,17 +78,16 @@ static void print_table(const model_call *model, const model_shares *s)
         "sum cov(term, score) / sum var(score); below 0: the term works against the others");
 }
 
-static void print_json(const model_call *model, const model_shares *s)
+static void print_json(const model_call *model, const token_list *names, const model_shares *s)
 {
     json j = {.out = stdout};
-    const int32_t *ids = locus_texts_ids(model->texts);
     json_object(&j, NULL);
     json_text(&j, "model", model->folder);
     json_text(&j, "family", model->info.family);
     json_text(&j, "scheme", model->info.scheme);
+    if (model_call_has_stacks(model)) json_text(&j, "stack", model_stack_at(model->stack));
     json_inline_array(&j, "tokens");
-    for (int64_t i = 0; i < model->tokens; i++)
-        json_text(&j, NULL, locus_tokenizer_token(model->tokenizer, (uint32_t)ids[i], NULL));
+    for (size_t i = 0; i < names->count; i++) json_text(&j, NULL, names->names[i]);
     json_end(&j);
     json_array(&j, "terms");
     for (size_t t = 0; t < s->terms; t++) {
@@ -111,16 +111,25 @@ int explain_shares(const explain_values *values)
 {
     model_call model;
     model_shares shares;
-    int exit_code = model_call_open(&model, "explain", values->path, values->text, EXPLAIN_TOKENS);
+    token_list names = {.count = 0};
+    const model_choice choice = {.command = "explain",
+                                 .folder = values->path,
+                                 .text = values->text,
+                                 .stack = values->stack,
+                                 .decoder_ids = values->decoder_ids,
+                                 .most = EXPLAIN_TOKENS};
+    int exit_code = model_call_open(&model, &choice);
     if (exit_code != CLI_DONE) return exit_code;
-    exit_code = model_shares_new(&shares, &model);
+    exit_code = model_call_names(&model, MODEL_KEYS, &names, 0);
+    if (exit_code == CLI_DONE) exit_code = model_shares_new(&shares, &model);
     if (exit_code == CLI_DONE) {
         if (values->json)
-            print_json(&model, &shares);
+            print_json(&model, &names, &shares);
         else
             print_table(&model, &shares);
         model_shares_free(&shares);
     }
+    tokens_free(&names);
     model_call_close(&model);
     return exit_code;
 }

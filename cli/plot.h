@@ -17,7 +17,8 @@ typedef struct plot_values {
         *path;                   /* text: a file of tokens, or the text for a model; path: a case */
     uint32_t length, heads, dim; /* 0: not given                         */
     uint32_t head, window, seed;
-    uint32_t layer; /* of a model */
+    uint32_t layer;                  /* of a model, */
+    const char *stack, *decoder_ids; /* and which of its attentions on what */
     cli_pairs options;
     int causal;
     const char *output, *theme;

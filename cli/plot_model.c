@@ -35,6 +35,11 @@ static void name_of(char *name, const char *path)
 
 static int only_one_term(const model_call *model, const char *what)
 {
+    if (model->stack == LOCUS_MODEL_CROSS)
+        return cli_complain("plot", CLI_REFUSED,
+                            "%s: --what %s: the scores of a decoder that asks its encoder have one "
+                            "term, content; --what terms shows it",
+                            model->folder, what);
     return cli_complain("plot", CLI_REFUSED,
                         "%s: --what %s: its scores have one term: positions (%s) act before "
                         "the product, in the input or by turning q and k",
@@ -76,7 +81,7 @@ static int draw_shares(const plot_values *v, const model_call *model, model_shar
     }
     for (size_t t = 0; t < s->terms; t++) panels[t] = share_panel(s, t, most);
     name_of(name, v->scheme);
-    snprintf(title, sizeof title, "%s: what its heads look by", name);
+    snprintf(title, sizeof title, "%s%s: what its heads look by", name, model_stack_note(model));
     snprintf(caption, sizeof caption,
              "Share of each term in what the scores vary by along the keys of a query, in percent, "
              "on \"%.120s\" (%" PRId64 " tokens): sum cov(term, score) / sum var(score). The terms "
@@ -99,7 +104,13 @@ static int plot_share(const plot_values *v)
 {
     model_call model;
     model_shares shares;
-    int exit_code = model_call_open(&model, "plot", v->scheme, text_of(v), MOST_MODEL_TOKENS);
+    const model_choice choice = {.command = "plot",
+                                 .folder = v->scheme,
+                                 .text = text_of(v),
+                                 .stack = v->stack,
+                                 .decoder_ids = v->decoder_ids,
+                                 .most = MOST_MODEL_TOKENS};
+    int exit_code = model_call_open(&model, &choice);
     if (exit_code != CLI_DONE) return exit_code;
     exit_code = model_shares_new(&shares, &model);
     if (exit_code == CLI_DONE) {
@@ -123,6 +134,8 @@ static int plot_terms(const plot_values *v)
                                    .path = v->scheme,
                                    .text = text_of(v),
                                    .layer = v->layer != PLOT_NONE ? v->layer : 0,
+                                   .stack = v->stack,
+                                   .decoder_ids = v->decoder_ids,
                                    .head = v->head,
                                    .batch = EXPLAIN_NONE,
                                    .query = EXPLAIN_NONE,
@@ -146,8 +159,10 @@ static int plot_terms(const plot_values *v)
 typedef struct bias_map {
     const plot_values *values;
     locus_model *model;
+    uint32_t stack;
     locus_model_info info;
     int64_t reach, tables; /* distances -reach .. reach; panels */
+    int64_t first, width;  /* distances that are shown: `width` of them from `first` on */
     float *zeros;          /* q, k and v of reach + 1 tokens */
     float **qkv;           /* [layers], each of them those */
     double *row;           /* [terms][reach + 1] */
@@ -156,7 +171,20 @@ typedef struct bias_map {
 
 static double *bias_of(const bias_map *b, int64_t table, int64_t head)
 {
-    return b->bias + (table * b->info.heads + head) * (2 * b->reach + 1);
+    return b->bias + (table * b->info.heads + head) * b->width;
+}
+
+/* A decoder sees nothing behind a token: its rows begin at distance 0. */
+static void leave_out_hidden(bias_map *b)
+{
+    const int64_t rows = b->tables * b->info.heads, kept = b->reach + 1;
+    for (int64_t i = 0; i < rows * b->width; i++)
+        if (i % b->width < b->reach && !isnan(b->bias[i])) return;
+    for (int64_t r = 0; r < rows; r++)
+        memmove(b->bias + r * kept, b->bias + r * b->width + b->reach,
+                (size_t)kept * sizeof *b->bias);
+    b->first = 0;
+    b->width = kept;
 }
 
 /* The term "bias"; SIZE_MAX: there is none. */
@@ -190,6 +218,18 @@ static int read_head(const bias_map *b, const explain_call *call, size_t term, i
     return CLI_DONE;
 }
 
+/* As if a text had been run. */
+static model_call bias_call(const bias_map *b)
+{
+    return (model_call){.command = "plot",
+                        .folder = b->values->scheme,
+                        .model = b->model,
+                        .stack = b->stack,
+                        .info = b->info,
+                        .tokens = b->reach + 1,
+                        .q = b->qkv};
+}
+
 static int read_layer(const bias_map *b, int64_t layer)
 {
     explain_call call;
@@ -198,12 +238,7 @@ static int read_layer(const bias_map *b, int64_t layer)
                                    .batch = EXPLAIN_NONE,
                                    .query = EXPLAIN_NONE,
                                    .key = EXPLAIN_NONE};
-    model_call model = {.command = "plot",
-                        .folder = b->values->scheme,
-                        .model = b->model,
-                        .info = b->info,
-                        .tokens = b->reach + 1,
-                        .qkv = b->qkv};
+    const model_call model = bias_call(b);
     int exit_code = explain_open_layer(&call, &values, &model);
     if (exit_code != CLI_DONE) return exit_code;
     const size_t term = bias_term(&call);
@@ -224,7 +259,7 @@ static int draw_bias(const bias_map *b)
     locus_panel *panels = calloc((size_t)b->tables + 1, sizeof *panels);
     locus_series curves[BIAS_CURVES];
     char heads[BIAS_CURVES][16];
-    const int64_t width = 2 * b->reach + 1;
+    const int64_t width = b->width;
     if (panels == NULL || titles == NULL) {
         free(panels);
         free(titles);
@@ -234,19 +269,18 @@ static int draw_bias(const bias_map *b)
     for (int64_t t = 0; t < b->tables; t++) {
         snprintf(titles[t], NAME, b->tables > 1 ? "layer %" PRId64 : "every head, in all layers",
                  t);
-        panels[count++] =
-            (locus_panel){.size = sizeof *panels,
-                          .kind = LOCUS_PANEL_HEATMAP,
-                          .title = titles[t],
-                          .x = {.label = "distance m - n", .first = -(double)b->reach},
-                          .y = {.label = "head"},
-                          .aspect = 0.4,
-                          .values = bias_of(b, t, 0),
-                          .rows = (size_t)b->info.heads,
-                          .columns = (size_t)width,
-                          .colours = LOCUS_COLOURS_DIVERGING,
-                          .value_name = "bias",
-                          .cells = LOCUS_CELLS_NEVER};
+        panels[count++] = (locus_panel){.size = sizeof *panels,
+                                        .kind = LOCUS_PANEL_HEATMAP,
+                                        .title = titles[t],
+                                        .x = {.label = "distance m - n", .first = (double)b->first},
+                                        .y = {.label = "head"},
+                                        .aspect = 0.4,
+                                        .values = bias_of(b, t, 0),
+                                        .rows = (size_t)b->info.heads,
+                                        .columns = (size_t)width,
+                                        .colours = LOCUS_COLOURS_DIVERGING,
+                                        .value_name = "bias",
+                                        .cells = LOCUS_CELLS_NEVER};
     }
     if (b->tables == 1) {
         const int64_t shown = b->info.heads < BIAS_CURVES ? b->info.heads : BIAS_CURVES;
@@ -269,14 +303,22 @@ static int draw_bias(const bias_map *b)
                                         .series_count = (size_t)shown};
     }
     name_of(name, b->values->scheme);
-    snprintf(title, sizeof title, "%s: its learned bias by distance", name);
+    const model_call model = bias_call(b);
+    snprintf(title, sizeof title, "%s%s: its learned bias by distance", name,
+             model_stack_note(&model));
     const locus_figure figure = {
         .size = sizeof figure,
         .title = title,
-        .description = "What is added to the score of every pair at a distance: one row per "
-                       "head, keys after the query on the left, before it on the right.",
-        .caption = "Left of 0: keys after the query; right: before it. Added before softmax: -1 "
-                   "makes a key 2.7 times less likely.",
+        .description = b->first < 0
+                           ? "What is added to the score of every pair at a distance: one row per "
+                             "head, keys after the query on the left, before it on the right."
+                           : "What is added to the score of every pair at a distance: one row per "
+                             "head, near keys on the left, far ones on the right.",
+        .caption = b->first < 0
+                       ? "Left of 0: keys after the query; right: before it. Added before softmax: "
+                         "-1 makes a key 2.7 times less likely."
+                       : "How far before the query a key is. Added before softmax: -1 makes a key "
+                         "2.7 times less likely.",
         .panels = panels,
         .panel_count = count,
         .columns = b->tables > 1 ? 2 : 1,
@@ -292,6 +334,8 @@ static int make_bias(bias_map *b)
     const size_t tokens = (size_t)b->reach + 1;
     const int64_t layers = b->info.layers;
     b->tables = b->info.bias_each_layer ? layers : 1;
+    b->first = -b->reach;
+    b->width = 2 * b->reach + 1;
     b->zeros = calloc(tokens * (size_t)b->info.qkv_width, sizeof *b->zeros);
     b->qkv = calloc((size_t)layers + 1, sizeof *b->qkv);
     b->row = calloc(tokens * EXPLAIN_TERMS, sizeof *b->row);
@@ -300,19 +344,22 @@ static int make_bias(bias_map *b)
     for (int64_t l = 0; l < layers; l++) b->qkv[l] = b->zeros;
     int exit_code = CLI_DONE;
     for (int64_t l = 0; exit_code == CLI_DONE && l < b->tables; l++) exit_code = read_layer(b, l);
-    return exit_code == CLI_DONE ? draw_bias(b) : exit_code;
+    if (exit_code != CLI_DONE) return exit_code;
+    leave_out_hidden(b);
+    return draw_bias(b);
 }
 
 static int plot_bias(const plot_values *v)
 {
-    locus_error error = {""};
     bias_map b = {.values = v,
                   .info = {.size = sizeof b.info},
                   .reach = v->length > 0 ? v->length : BIAS_REACH};
-    const locus_status status = locus_model_open(&b.model, v->scheme, NULL, &error);
-    if (status != LOCUS_OK) return cli_report("plot", status, v->scheme, &error);
-    locus_model_describe(b.model, &b.info);
-    const int exit_code = make_bias(&b);
+    int exit_code = model_stack_read("plot", v->stack, &b.stack);
+    if (exit_code != CLI_DONE) return exit_code;
+    if (b.stack == LOCUS_MODEL_CROSS)
+        return only_one_term(&(model_call){.folder = v->scheme, .stack = b.stack}, "bias");
+    exit_code = model_stack_describe("plot", v->scheme, &b.model, b.stack, &b.info);
+    if (exit_code == CLI_DONE) exit_code = make_bias(&b);
     free(b.zeros);
     free(b.qkv);
     free(b.row);
@@ -330,8 +377,8 @@ int plot_model(const plot_values *v)
     if (v->tokens != NULL || v->path != NULL || v->heads > 0 || v->dim > 0 || v->causal ||
         v->window != PLOT_NONE || v->options.count > 0)
         return cli_complain("plot", CLI_USAGE,
-                            "a MODEL brings its scheme and tensors: --what, --text, --layer and "
-                            "--head are what it takes");
+                            "a MODEL brings its scheme and tensors: --what, --text, --layer, "
+                            "--head, --stack and --decoder-ids are what it takes");
     if (strcmp(what, "share") == 0) return plot_share(v);
     if (strcmp(what, "terms") == 0) return plot_terms(v);
     if (strcmp(what, "bias") == 0) return plot_bias(v);

@@ -139,6 +139,10 @@ typedef struct locus_model_results {
     float *const
         *decoder_hidden; /* [decoder layers + 1], as `hidden`, of locus_model_pass_both; logits
                                      are the decoder's then */
+    float *const *decoder_qkv; /* [decoder layers], as `qkv`, of the decoder's own tokens */
+    float *const *cross_q;  /* [decoder layers] arrays [tokens of the decoder, A]: what it asks the
+                             encoder's states; A = heads * head_dim of the decoder */
+    float *const *cross_kv; /* [decoder layers] arrays [tokens, 2 A]: k and v of those states */
 } locus_model_results;
 
 /* LOCUS_ERR_RANGE: an id or a type is beyond its table. LOCUS_ERR_ARGUMENT: logits of a model without
@@ -228,18 +232,51 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_cross_entropy(
 LOCUS_API int64_t locus_model_top(const float *logits, int64_t width, int64_t count, int64_t *best,
                                   double *probability);
 
-/* The attention of one layer as a call of its own, for <locus/explain.h> and the oracle: `qkv` holds
- * the rows of one sequence of `tokens` tokens, as the results give them. *in points into qkv and into
- * the model, and both structs are filled whatever was in them. */
+/* ---- what a layer attends by ---- */
+
+/* Which of its attentions. */
+typedef enum locus_model_stack {
+    LOCUS_MODEL_FIRST = 0, /* of the encoder, or of the only layers that there are     */
+    LOCUS_MODEL_DECODER,   /* of the decoder behind an encoder, among its own tokens   */
+    LOCUS_MODEL_CROSS,     /* of that decoder to the encoder's states                  */
+} locus_model_stack;
+
+/* locus_model_describe for the layers of one of them: family, scheme, layers, heads, head_dim, width,
+ * feed_forward, qkv_width (of LOCUS_MODEL_CROSS: that of q alone), bias_each_layer. LOCUS_ERR_ARGUMENT:
+ * there is no decoder. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_describe_stack(const locus_model *model,
+                                                                   uint32_t stack,
+                                                                   locus_model_info *info,
+                                                                   locus_error *error);
+
+/* One attention of one sequence, as the results give it. */
+typedef struct locus_model_attended {
+    uint32_t size;  /* sizeof(locus_model_attended) as the caller compiled it */
+    uint32_t stack; /* locus_model_stack */
+    int64_t layer;
+    int64_t queries, keys; /* tokens; keys count of LOCUS_MODEL_CROSS alone */
+    const float *q;        /* its rows of qkv, decoder_qkv or cross_q */
+    const float *kv;       /* its rows of cross_kv; else NULL */
+    const int32_t
+        *types; /* [queries] token types, which XLNet's scores depend on; NULL: all alike */
+} locus_model_attended;
+
+/* That attention as a call of its own, for <locus/explain.h> and the oracle. *in points into q and kv,
+ * into the model and into `room`, where tables are put that depend on the tokens (sinusoids of the
+ * distance that each layer projects, scores of pairs of types): so many floats, 0 of most models, and
+ * room may be NULL then. Both structs are filled whatever was in them. */
+LOCUS_API int64_t locus_model_attended_room(const locus_model *model,
+                                            const locus_model_attended *attended);
+LOCUS_API LOCUS_MUST_CHECK locus_status
+locus_model_attended_call(const locus_model *model, const locus_model_attended *attended,
+                          float *room, locus_config *config, locus_tensors *in, locus_error *error);
+
+/* The same for LOCUS_MODEL_FIRST and tokens of one type, without and with room. */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_attention(const locus_model *model,
                                                               int64_t layer, const float *qkv,
                                                               int64_t tokens, locus_config *config,
                                                               locus_tensors *in,
                                                               locus_error *error);
-
-/* The same for models whose tables depend on the number of tokens (sinusoids of the distance that
- * each layer projects): they are put into `room`, of that many floats, which *in points into. The
- * number is 0 for all other models, and room may be NULL then. */
 LOCUS_API int64_t locus_model_attention_room(const locus_model *model, int64_t tokens);
 LOCUS_API LOCUS_MUST_CHECK locus_status
 locus_model_attention_in(const locus_model *model, int64_t layer, const float *qkv, int64_t tokens,

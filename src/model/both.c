@@ -17,7 +17,10 @@ static locus_status run_decoder(const locus_model_pass *pass, const locus_model_
     const locus_model_batch own = {.size = sizeof own, .ids = batch->decoder_ids};
     const locus_model_results to = {.size = sizeof to,
                                     .hidden = results->decoder_hidden,
-                                    .logits = results->logits};
+                                    .logits = results->logits,
+                                    .qkv = results->decoder_qkv,
+                                    .cross_q = results->cross_q,
+                                    .cross_kv = results->cross_kv};
     const uintptr_t start = ((uintptr_t)workspace + LOCUS_ALIGNMENT - 1) & ~(LOCUS_ALIGNMENT - 1);
     if (!model_pass_carve(pass, (void *)start, &encoder))
         return locus_fail(error, LOCUS_ERR_WORKSPACE, "workspace: cannot be laid out");

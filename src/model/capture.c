@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <inttypes.h>
 
+#include "core/adopt.h"
 #include "core/error.h"
 #include "core/memory.h"
 #include "model/pass.h"
@@ -16,12 +17,28 @@ static locus_tensor columns_of(const float *qkv, int64_t first, int64_t tokens, 
     return view;
 }
 
-/* Distances of `tokens` tokens: as many before as behind, or none behind. */
-int64_t locus_model_attention_room(const locus_model *m, int64_t tokens)
+/* ---- tables that depend on the tokens ---- */
+
+/* The layers that are meant: the decoder's, or those of the model itself. */
+static const locus_model *layers_of(const locus_model *m, uint32_t stack)
 {
-    const model_description *d = &m->description;
-    if (!d->distances || d->memory > 0 || d->segments || tokens < 1) return 0;
+    return stack == LOCUS_MODEL_FIRST ? m : m->decoder;
+}
+
+/* Distances of `tokens` tokens: as many before as behind, or none behind. */
+static int64_t distance_floats(const model_description *d, int64_t tokens)
+{
+    if (!d->distances || d->memory > 0 || tokens < 1) return 0;
     return (d->causal ? tokens : 2 * tokens - 1) * d->heads * d->head_dim;
+}
+
+/* 1: scores depend on types, and the tokens are not all of one. */
+static int has_types(const model_description *d, const locus_model_attended *a)
+{
+    if (!d->segments || a->types == NULL) return 0;
+    for (int64_t i = 1; i < a->queries; i++)
+        if (a->types[i] != a->types[i - 1]) return 1;
+    return 0;
 }
 
 /* The table of a layer for `tokens` tokens, as a pass makes it. */
@@ -44,6 +61,124 @@ static locus_status put_distances(const locus_model *m, int64_t layer, int64_t t
                             : locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
 }
 
+static locus_status put_tables(const locus_model *m, const locus_model_attended *a, float *room,
+                               locus_config *config, locus_tensors *in, locus_error *error)
+{
+    const model_description *d = &m->description;
+    if (d->distances) LOCUS_TRY(put_distances(m, a->layer, a->queries, room, config, in, error));
+    if (has_types(d, a))
+        in->bias_dense =
+            model_segment_pairs(d, model_layer_at(m, a->layer), a->q, model_qkv_width(d), a->types,
+                                a->queries, room + distance_floats(d, a->queries));
+    return LOCUS_OK;
+}
+
+/* ---- the call ---- */
+
+static locus_status take_inputs(const locus_model *m, const locus_model_attended *a, float *room,
+                                locus_config *config, locus_tensors *in, locus_error *error)
+{
+    const model_layer *weights = model_layer_at(m, a->layer);
+    const int64_t D = m->description.head_dim, H = m->description.heads;
+    const int64_t width = weights->qkv.packed.outputs, kv_heads = (width / D - H) / 2;
+    LOCUS_TRY(model_attention_config(m, m->description.scheme, config));
+    *in = weights->tables;
+    in->q = columns_of(a->q, 0, a->queries, H, D, width);
+    in->k = columns_of(a->q, H * D, a->queries, kv_heads, D, width);
+    in->v = columns_of(a->q, (H + kv_heads) * D, a->queries, kv_heads, D, width);
+    return put_tables(m, a, room, config, in, error);
+}
+
+/* No positions: words of one text ask those of another, and every one sees all. */
+static locus_status take_cross(const locus_model *m, const locus_model_attended *a,
+                               locus_config *config, locus_tensors *in)
+{
+    const int64_t D = m->description.head_dim, H = m->description.heads, A = H * D;
+    LOCUS_TRY(model_attention_config(m, "none", config));
+    config->causal = 0;
+    config->query_offset = 0;
+    if (m->description.cross_unscaled) config->scale = 1.0;
+    *in = (locus_tensors){.size = sizeof *in};
+    in->q = columns_of(a->q, 0, a->queries, H, D, A);
+    in->k = columns_of(a->kv, 0, a->keys, H, D, 2 * A);
+    in->v = columns_of(a->kv, A, a->keys, H, D, 2 * A);
+    return LOCUS_OK;
+}
+
+static locus_status no_decoder(const locus_model *m, uint32_t stack, locus_error *error)
+{
+    if (stack > LOCUS_MODEL_CROSS)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "stack: found %u, expected 0 to %d", stack,
+                          (int)LOCUS_MODEL_CROSS);
+    return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                      "model: it has no decoder behind an encoder (model_type %s)",
+                      m->family->type);
+}
+
+/* What cannot be handed out, of layers that are there. */
+static locus_status check_tables(const locus_model *m, const locus_model_attended *a,
+                                 const float *room, locus_error *error)
+{
+    const model_description *d = &m->description;
+    if (m->trainable != NULL && (d->to_position || d->from_position))
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "%s: a model that is trained makes its tables in every pass",
+                          m->family->type);
+    if (d->memory > 0)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "%s: its keys begin %" PRId64 " tokens before the text, in a memory that "
+                          "is not handed out",
+                          m->family->type, d->memory);
+    if (room == NULL && (distance_floats(d, a->queries) > 0 || has_types(d, a)))
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "%s: its tables depend on the text and need room", m->family->type);
+    if (d->rope.kind == MODEL_ROPE_DYNAMIC && a->queries > d->rope.trained)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "%s: its frequencies depend on the length beyond %" PRId64 " tokens",
+                          m->family->type, d->rope.trained);
+    return LOCUS_OK;
+}
+
+int64_t locus_model_attended_room(const locus_model *model, const locus_model_attended *attended)
+{
+    const locus_model *m = layers_of(model, attended->stack);
+    const int64_t T = attended->queries;
+    if (m == NULL || attended->stack == LOCUS_MODEL_CROSS) return 0;
+    const int pairs = has_types(&m->description, attended);
+    return distance_floats(&m->description, T) + (pairs ? m->description.heads * T * T : 0);
+}
+
+locus_status locus_model_attended_call(const locus_model *model,
+                                       const locus_model_attended *attended, float *room,
+                                       locus_config *config, locus_tensors *in, locus_error *error)
+{
+    locus_model_attended own = {.size = sizeof own};
+    if (model == NULL || attended == NULL || config == NULL || in == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL argument");
+    LOCUS_ADOPT(attended, own, "model attention", error);
+    const int cross = attended->stack == LOCUS_MODEL_CROSS;
+    const locus_model *m = layers_of(model, attended->stack);
+    if (m == NULL || attended->stack > LOCUS_MODEL_CROSS)
+        return no_decoder(model, attended->stack, error);
+    if (attended->queries < 0 || (attended->q == NULL && attended->queries > 0) ||
+        (cross && (attended->keys < 0 || (attended->kv == NULL && attended->keys > 0))))
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL or negative argument");
+    if (attended->layer < 0 || attended->layer >= m->description.layers)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "layer: found %" PRId64 ", expected 0 to %" PRId64, attended->layer,
+                          m->description.layers - 1);
+    if (cross) return take_cross(m, attended, config, in);
+    LOCUS_TRY(check_tables(m, attended, room, error));
+    return take_inputs(m, attended, room, config, in, error);
+}
+
+/* ---- the first layers, by their qkv ---- */
+
+int64_t locus_model_attention_room(const locus_model *m, int64_t tokens)
+{
+    return distance_floats(&m->description, tokens);
+}
+
 locus_status locus_model_attention(const locus_model *m, int64_t layer, const float *qkv,
                                    int64_t tokens, locus_config *config, locus_tensors *in,
                                    locus_error *error)
@@ -55,32 +190,25 @@ locus_status locus_model_attention_in(const locus_model *m, int64_t layer, const
                                       int64_t tokens, float *room, locus_config *config,
                                       locus_tensors *in, locus_error *error)
 {
-    if (m == NULL || config == NULL || in == NULL || (qkv == NULL && tokens > 0) || tokens < 0)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL or negative argument");
-    if (m->trainable != NULL && (m->description.to_position || m->description.from_position))
-        return locus_fail(error, LOCUS_ERR_ARGUMENT,
-                          "%s: a model that is trained makes its tables in every pass",
-                          m->family->type);
-    if (layer < 0 || layer >= m->description.layers)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT,
-                          "layer: found %" PRId64 ", expected 0 to %" PRId64, layer,
-                          m->description.layers - 1);
-    if (m->description.distances && (room == NULL || locus_model_attention_room(m, tokens) == 0))
-        return locus_fail(error, LOCUS_ERR_ARGUMENT,
-                          "%s: its tables depend on the text, they cannot be handed out",
-                          m->family->type);
-    if (m->description.rope.kind == MODEL_ROPE_DYNAMIC && tokens > m->description.rope.trained)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT,
-                          "%s: its frequencies depend on the length beyond %" PRId64 " tokens",
-                          m->family->type, m->description.rope.trained);
-    const model_layer *weights = model_layer_at(m, layer);
-    const int64_t D = m->description.head_dim, H = m->description.heads;
-    const int64_t width = weights->qkv.packed.outputs, kv_heads = (width / D - H) / 2;
-    LOCUS_TRY(model_attention_config(m, m->description.scheme, config));
-    *in = weights->tables;
-    in->q = columns_of(qkv, 0, tokens, H, D, width);
-    in->k = columns_of(qkv, H * D, tokens, kv_heads, D, width);
-    in->v = columns_of(qkv, (H + kv_heads) * D, tokens, kv_heads, D, width);
-    return m->description.distances ? put_distances(m, layer, tokens, room, config, in, error)
-                                    : LOCUS_OK;
+    const locus_model_attended attended = {
+        .size = sizeof attended, .layer = layer, .queries = tokens, .q = qkv};
+    return locus_model_attended_call(m, &attended, room, config, in, error);
+}
+
+locus_status locus_model_describe_stack(const locus_model *model, uint32_t stack,
+                                        locus_model_info *info, locus_error *error)
+{
+    if (model == NULL || info == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL argument");
+    const locus_model *m = layers_of(model, stack);
+    if (m == NULL || stack > LOCUS_MODEL_CROSS) return no_decoder(model, stack, error);
+    locus_model_info found = {.size = sizeof found};
+    locus_model_describe(m, &found);
+    if (stack == LOCUS_MODEL_CROSS) {
+        found.qkv_width = found.heads * found.head_dim;
+        found.scheme = "none";
+        found.bias_each_layer = 0;
+    }
+    locus_hand_back(info, &found, sizeof found);
+    return LOCUS_OK;
 }

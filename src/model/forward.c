@@ -271,6 +271,13 @@ static void make_turned(const run *r, const model_layer *layer, const float *x)
     model_copy_apply(r->m, r->w.qkv + 2 * A, 3 * A, r->w.heads, A, N, A);
 }
 
+/* What attention is given, where somebody wants to see it: `count` floats of a layer. */
+static void show(float *const *arrays, int64_t layer, const float *from, int64_t count)
+{
+    if (arrays != NULL && arrays[layer] != NULL)
+        memcpy(arrays[layer], from, (size_t)count * sizeof(float));
+}
+
 /* to = residual + map_o(attend(map_qkv(x))) */
 static locus_status attention(const run *r, int64_t l, float *to, const float *x,
                               const float *residual)
@@ -285,6 +292,7 @@ static locus_status attention(const run *r, int64_t l, float *to, const float *x
     model_distances_project(r->pass, layer, &r->w);
     model_relative_project(r->pass, layer, &r->w);
     model_tape_hold(r->m, r->w.qkv, N * model_qkv_width(r->d));
+    show(r->results->qkv, l, r->w.qkv, N * model_qkv_width(r->d));
     if (r->pass->together) LOCUS_TRY(attend_together(r, l));
     for (int64_t s = 0; s < r->pass->ragged.sequences && !r->pass->together; s++)
         if (r->pass->offsets[s + 1] > r->pass->offsets[s]) LOCUS_TRY(attend_sequence(r, l, s));
@@ -295,13 +303,15 @@ static locus_status attention(const run *r, int64_t l, float *to, const float *x
 }
 
 /* k and v of the encoder's states, unless a session has those of all layers. */
-static void project_source(const run *r, const model_layer *layer)
+static void project_source(const run *r, const model_layer *layer, int64_t l)
 {
     const model_cache *c = r->pass->cache;
     if (c->states == NULL) return;
     model_map_apply(r->m, r->w.linear, &layer->cross_kv, c->projected, c->states, c->source_tokens,
                     NULL);
     model_tape_hold(r->m, c->projected, c->source_tokens * 2 * r->d->heads * r->d->head_dim);
+    show(r->results->cross_kv, l, c->projected,
+         c->source_tokens * 2 * r->d->heads * r->d->head_dim);
 }
 
 static locus_status attend_source(const run *r, int64_t layer, int64_t s)
@@ -325,9 +335,10 @@ static locus_status cross_attention(const run *r, int64_t l, float *to, const fl
 {
     const model_layer *layer = model_layer_at(r->m, l);
     const int64_t N = r->pass->tokens;
-    project_source(r, layer);
+    project_source(r, layer, l);
     model_map_apply(r->m, r->w.linear, &layer->cross_q, r->w.qkv, x, N, NULL);
     model_tape_hold(r->m, r->w.qkv, N * r->d->heads * r->d->head_dim);
+    show(r->results->cross_q, l, r->w.qkv, N * r->d->heads * r->d->head_dim);
     for (int64_t s = 0; s < r->pass->ragged.sequences; s++)
         if (r->pass->offsets[s + 1] > r->pass->offsets[s]) LOCUS_TRY(attend_source(r, l, s));
     model_tape_attended(r->m, r->w.heads, N * r->d->heads * r->d->head_dim);
@@ -515,14 +526,6 @@ static void give_logits(const run *r)
     model_map_apply(m, r->w.linear, &m->head_out, r->results->logits, r->w.pooled, count, NULL);
 }
 
-/* What attention was given in a layer that is through. */
-static void give_qkv(const run *r, int64_t layer)
-{
-    if (r->results->qkv == NULL || r->results->qkv[layer] == NULL) return;
-    const int64_t width = model_layer_at(r->m, layer)->qkv.packed.outputs;
-    memcpy(r->results->qkv[layer], r->w.qkv, (size_t)(r->pass->tokens * width) * sizeof(float));
-}
-
 /* The norm behind the last layer. */
 static void outer_norm(const run *r, const model_norm *norm)
 {
@@ -544,7 +547,6 @@ static locus_status run_layers(const run *r)
         LOCUS_TRY(r->d->conformer    ? layer_conformer(r, l)
                   : r->d->norm_first ? layer_norm_before(r, l)
                                      : layer_norm_after(r, l));
-        give_qkv(r, l);
         if (l == 0 && r->w.first != NULL) convolve(r);
         if (r->d->final_norm && l == r->d->layers - 1) outer_norm(r, &r->m->final_norm);
         give_hidden(r, l + 1);

@@ -162,6 +162,12 @@ void model_relative_project(const locus_model_pass *pass, const model_layer *lay
 /* 1 when sequence s has tokens of two types. */
 int model_has_segments(const locus_model_pass *pass, const locus_model_batch *batch, int64_t s);
 
+/* Scores of the pairs of one sequence by their types, [1, H, T, T] in `pairs`; q in rows `stride`
+ * apart. */
+locus_tensor model_segment_pairs(const model_description *d, const model_layer *layer,
+                                 const float *q, int64_t stride, const int32_t *types,
+                                 int64_t length, float *pairs);
+
 /* What a layer adds to the scores of sequence s, [1, H, T, T] in w->pairs, from its q. */
 locus_tensor model_segment_scores(const locus_model_pass *pass, const locus_model_batch *batch,
                                   const model_layer *layer, const pass_work *w, int64_t s);

@@ -26,10 +26,9 @@ static float difference(const model_description *d, const model_layer *layer, co
     return (float)(sum / sqrt((double)D));
 }
 
-/* Scores of one sequence, its q in rows `stride` apart. */
-static locus_tensor fill_scores(const model_description *d, const model_layer *layer,
-                                const float *q, int64_t stride, const int32_t *types,
-                                int64_t length, float *pairs)
+locus_tensor model_segment_pairs(const model_description *d, const model_layer *layer,
+                                 const float *q, int64_t stride, const int32_t *types,
+                                 int64_t length, float *pairs)
 {
     for (int64_t h = 0; h < d->heads; h++)
         for (int64_t i = 0; i < length; i++) {
@@ -46,8 +45,8 @@ locus_tensor model_segment_scores(const locus_model_pass *p, const locus_model_b
     const model_description *d = &p->model->description;
     const int64_t first = p->offsets[s], length = p->offsets[s + 1] - first;
     const int64_t stride = 3 * d->heads * d->head_dim;
-    return fill_scores(d, layer, w->qkv + first * stride, stride, batch->types + first, length,
-                       w->pairs);
+    return model_segment_pairs(d, layer, w->qkv + first * stride, stride, batch->types + first,
+                               length, w->pairs);
 }
 
 /* ---- the way back ---- */
@@ -55,7 +54,7 @@ locus_tensor model_segment_scores(const locus_model_pass *p, const locus_model_b
 locus_tensor model_segment_again(const model_description *d, const tape_attention *a, float *pairs)
 {
     const locus_tensor *q = &a->kept->q;
-    return fill_scores(d, a->layer, q->data, q->stride[2], a->types, a->length, pairs);
+    return model_segment_pairs(d, a->layer, q->data, q->stride[2], a->types, a->length, pairs);
 }
 
 /* One query of one head: g is the gradient of its score. */

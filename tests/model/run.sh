@@ -30,6 +30,7 @@ compare() { # SCRIPT ARGUMENT...: its lines go to results
 compare compare.py "$SCRATCH"
 compare generate.py "$SCRATCH"
 compare gradients.py "$SCRATCH"
+compare explain.py "$SCRATCH"
 compare trained.py ${LOCUS_TEST_FULL:+--all} "$(dirname "$python")/../../models"
 # RESULT NAME DETAIL...
 while read -r result name detail; do

@@ -40,7 +40,8 @@ tokenizer() {
 # A small model with the bert tokenizer of tests/data and made-up weights: model FOLDER [KEY=VALUE ...]
 model() {
     need python3
-    cp -rL "$GOLDEN/../data/tokenizers/bert" "$1" || exit 1
+    case " $* " in *" model_type=t5 "*) tokenizer=t5 ;; *) tokenizer=bert ;; esac
+    cp -rL "$GOLDEN/../data/tokenizers/$tokenizer" "$1" || exit 1
     python3 "$SUPPORT/model.py" "$@" || exit 1
 }
 

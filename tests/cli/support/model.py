@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """model.py FOLDER [KEY=VALUE ...]: a BERT with weights that are made up, for the 400 tokens of the
-bert tokenizer of tests/data. Keys replace those of config.json; values are JSON, or text."""
+bert tokenizer of tests/data; with model_type=t5 an encoder and a decoder for the 430 of t5. Keys
+replace those of config.json; values are JSON, or text."""
 
 import json
 import os
@@ -54,8 +55,42 @@ def shapes(config):
         yield "classifier.bias", (len(config["id2label"]),)
 
 
+def shapes_t5(config):
+    yield "shared.weight", (config["vocab_size"], WIDTH)
+    for stack, parts in (("encoder", ("SelfAttention",)), ("decoder", ("SelfAttention", "EncDecAttention"))):
+        for layer in range(LAYERS):
+            at = "%s.block.%d.layer." % (stack, layer)
+            for number, part in enumerate(parts):
+                for name in "qkvo":
+                    yield "%s%d.%s.%s.weight" % (at, number, part, name), (WIDTH, WIDTH)
+                yield "%s%d.layer_norm.weight" % (at, number), (WIDTH,)
+            if layer == 0:
+                yield at + "0.SelfAttention.relative_attention_bias.weight", (8, config["num_heads"])
+            at += "%d." % len(parts)
+            yield at + "DenseReluDense.wi.weight", (INNER, WIDTH)
+            yield at + "DenseReluDense.wo.weight", (WIDTH, INNER)
+            yield at + "layer_norm.weight", (WIDTH,)
+        yield stack + ".final_layer_norm.weight", (WIDTH,)
+
+
+T5 = {
+    "model_type": "t5",
+    "architectures": ["T5ForConditionalGeneration"],
+    "d_model": WIDTH,
+    "d_kv": WIDTH // 2,
+    "d_ff": INNER,
+    "num_layers": LAYERS,
+    "num_heads": 2,
+    "relative_attention_num_buckets": 8,
+    "relative_attention_max_distance": 10,
+    "vocab_size": 430,
+    "decoder_start_token_id": 0,
+    "eos_token_id": 1,
+}
+
+
 def main(folder, *settings):
-    config = {
+    config = dict(T5) if "model_type=t5" in settings else {
         "model_type": "bert",
         "architectures": ["BertModel"],
         "hidden_size": WIDTH,
@@ -75,7 +110,7 @@ def main(folder, *settings):
     with open(os.path.join(folder, "config.json"), "w") as file:
         json.dump(config, file)
     header, data = {}, b""
-    for seed, (name, shape) in enumerate(shapes(config)):
+    for seed, (name, shape) in enumerate((shapes_t5 if config["model_type"] == "t5" else shapes)(config)):
         count = 1
         for extent in shape:
             count *= extent
