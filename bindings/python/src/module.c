@@ -191,11 +191,14 @@ static PyMethodDef methods[] = {
      "run(prepared, threads, seed, out, lse or None, index, tensor, ...)"},
     {"torch", native_torch, METH_O, "torch(types and functions): before attend"},
     {"attend", FAST(native_attend), METH_FASTCALL,
-     "attend(prepared, seed, 1: out by token + 2: lse, index, tensor, ...) -> out, (out, lse) or "
-     "None"},
+     "attend(prepared, seed, 1: out by token + 2: lse + 256 x heads of [B,T,H*D], index, tensor, "
+     "...) -> out, (out, lse) or None"},
     {"attend_backward", FAST(native_attend_backward), METH_FASTCALL,
-     "attend_backward(prepared, seed, 1: out by token, out, lse, dout, needs, index, tensor, ...) "
+     "attend_backward(prepared, seed, as attend had it, out, lse, dout, needs, index, tensor, ...) "
      "-> gradients, None where none is needed"},
+    {"hides_nothing", native_hides_nothing, METH_O,
+     "True: an additive or boolean mask lets everything be seen; False: it does not, is long, or no "
+     "plain tensor of torch"},
     {"layer_forward", FAST(native_layer_forward), METH_FASTCALL,
      "layer_forward(config, tensors, out, lse) -> saved"},
     {"layer_backward", FAST(native_layer_backward), METH_FASTCALL,

@@ -67,6 +67,9 @@ int native_check_axes(int axes, const native_role *role);
 int native_refuse_type(const native_role *role, const char *found);
 int native_fill_view(locus_tensor *view, const native_layout *layout, const native_role *role);
 
+/* 1: elements lie one after another, the last axis innermost. */
+int native_is_dense(const locus_tensor *t);
+
 /* 1: done, 0: `object` does not speak DLPack, -1: an exception is set. */
 int native_view_dlpack(locus_tensor *view, native_hold *hold, PyObject *object,
                        const native_role *role);
@@ -144,6 +147,10 @@ PyObject *native_common_tensors(PyObject *module, PyObject *unused);
 PyObject *native_attend(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_attend_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
+/* ---- masks.c ---- */
+
+PyObject *native_hides_nothing(PyObject *module, PyObject *mask);
+
 /* ---- torch.c: what a call on torch's tensors asks of torch ---- */
 
 PyObject *native_torch(PyObject *module, PyObject *given);
@@ -152,6 +159,9 @@ PyObject *native_torch(PyObject *module, PyObject *given);
  * the dispatcher; 0: something else; -1: an exception is set. Before the others are called. */
 int native_torch_plain(PyObject *const *pair, Py_ssize_t count);
 PyObject *native_torch_threads(void);
+
+/* 1: a tensor of torch whose numbers may be looked at; 0: something else; -1: an exception is set. */
+int native_torch_readable(PyObject *tensor);
 
 /* New tensors: as `tensor` lies, or dense. */
 PyObject *native_torch_like(PyObject *tensor);

@@ -83,15 +83,6 @@ static void digest(uint64_t sums[2], const locus_tensor *t)
     }
 }
 
-/* Numbers with gaps are refused by the library, before any plan is kept. */
-static int is_dense(const locus_tensor *t)
-{
-    int64_t stride = 1;
-    for (uint32_t i = t->rank; i-- > 0; stride *= t->shape[i])
-        if (t->shape[i] > 1 && t->stride[i] != stride) return 0;
-    return 1;
-}
-
 /* Every call of a training step has a seed of its own; its plan takes one after the other. */
 static int is_reseeded(const native_config *config)
 {
@@ -131,7 +122,8 @@ static void make_key(plan_key *key, const native_config *config, const locus_ten
         if (t->rank == 0) continue;
         key->tensors[used++] = (int64_t)(i << 8 | (size_t)t->dtype << 3 | t->rank);
         for (uint32_t k = 0; k < t->rank; k++) key->tensors[used++] = t->shape[k];
-        if (is_planned(t, shapes) && is_dense(t)) digest(head->digest, t);
+        /* Numbers with gaps are refused by the library, before any plan is kept. */
+        if (is_planned(t, shapes) && native_is_dense(t)) digest(head->digest, t);
     }
     key->bytes = offsetof(plan_key, tensors) + used * sizeof *key->tensors;
 }

@@ -156,7 +156,15 @@ PyObject *native_run(PyObject *module, PyObject *const *args, Py_ssize_t count)
 
 /* ---- a whole call on torch's tensors, results included ---- */
 
-enum { BY_TOKEN = 1, WITH_LSE = 2 }; /* out as [B,T,H,D]; (out, lse) is returned */
+/* How a call is made. From HEADS_SHIFT on: the heads of q where tensors of three axes are
+ * [B,T,H*D], as linear maps give them; out is then [B,T,H*Dv], as they take it. */
+enum {
+    BY_TOKEN = 1, /* out as [B,T,H,D]       */
+    WITH_LSE = 2, /* (out, lse) is returned */
+    HEADS_SHIFT = 8
+};
+
+static int64_t joined_heads(long how) { return how >> HEADS_SHIFT; }
 
 /* [B,T,H,D] as [B,H,T,D]. */
 static void swap_tokens(locus_tensor *t)
@@ -168,21 +176,71 @@ static void swap_tokens(locus_tensor *t)
     t->stride[2] = step;
 }
 
+/* [B,T,H*D] as [B,H,T,D]; other numbers of axes stay. -1: an exception is set. */
+static int split_heads(locus_tensor *t, int64_t heads)
+{
+    if (t->rank != 3) return 0;
+    if (heads <= 0 || t->shape[2] % heads != 0) {
+        PyErr_Format(PyExc_ValueError, "heads: found %lld, expected a divisor of %lld",
+                     (long long)heads, (long long)t->shape[2]);
+        return -1;
+    }
+    const int64_t width = t->shape[2] / heads, step = t->stride[2];
+    t->rank = 4;
+    t->shape[2] = heads;
+    t->shape[3] = width;
+    t->stride[2] = width * step;
+    t->stride[3] = step;
+    swap_tokens(t);
+    return 0;
+}
+
+/* Heads of keys are as wide as those of queries, and there are as many of values. */
+static int split_inputs(locus_tensors *in, long how)
+{
+    locus_tensor *q = &in->q, *k = &in->k;
+    if (joined_heads(how) == 0) return 0;
+    if (split_heads(q, joined_heads(how)) != 0) return -1;
+    const int64_t width = q->rank == 4 && q->shape[3] > 0 ? q->shape[3] : 1;
+    const int64_t key_heads = k->rank == 3 ? k->shape[2] / width : k->shape[1];
+    return split_heads(k, key_heads) == 0 ? split_heads(&in->v, key_heads) : -1;
+}
+
+static int read_inputs(prepared_call *c, PyObject *const *pair, Py_ssize_t count, long how)
+{
+    if (read_pairs(c, &c->in, pair, count, "", 0) != 0) return -1;
+    return split_inputs(&c->in, how);
+}
+
+/* [B,H,T,D] of what torch keeps as [B,T,H,D] or [B,T,H*D]. */
+static int read_by_token(prepared_call *c, locus_tensor *view, PyObject *object, const char *name,
+                         long how)
+{
+    if (read_view(c, view, object, name, 0) != 0) return -1;
+    if (joined_heads(how) != 0) return split_heads(view, joined_heads(how));
+    if ((how & BY_TOKEN) != 0) swap_tokens(view);
+    return 0;
+}
+
+/* New memory for out. */
+static PyObject *make_out(const prepared_call *c, PyObject *q, long how)
+{
+    const locus_tensor *in = &c->in.q;
+    const int64_t width = c->in.v.shape[3], heads = in->shape[1];
+    const int64_t shape[] = {in->shape[0], in->shape[2], heads, width};
+    const int64_t joined[] = {in->shape[0], in->shape[2], heads * width};
+    if (joined_heads(how) != 0) return native_torch_new(in->dtype, 3, joined);
+    if ((how & BY_TOKEN) != 0) return native_torch_new(in->dtype, 4, shape);
+    return native_torch_like(q);
+}
+
 /* c->results, in memory of torch: `made` gets out and lse, which is NULL where nobody wants it. */
 static int make_results(prepared_call *c, PyObject *q, long how, PyObject *made[2])
 {
-    const locus_tensor *in = &c->in.q;
-    locus_tensor *out = &c->results.out;
-    if ((how & BY_TOKEN) != 0) {
-        const int64_t shape[] = {in->shape[0], in->shape[2], in->shape[1], c->in.v.shape[3]};
-        made[0] = native_torch_new(in->dtype, 4, shape);
-    } else {
-        made[0] = native_torch_like(q);
-    }
-    if (made[0] == NULL || read_view(c, out, made[0], "out", 0) != 0) return -1;
-    if ((how & BY_TOKEN) != 0) swap_tokens(out);
+    made[0] = make_out(c, q, how);
+    if (made[0] == NULL || read_by_token(c, &c->results.out, made[0], "out", how) != 0) return -1;
     if ((how & WITH_LSE) == 0) return make_lse(c);
-    made[1] = native_torch_new(LOCUS_F32, 3, in->shape);
+    made[1] = native_torch_new(LOCUS_F32, 3, c->in.q.shape);
     return made[1] != NULL ? read_view(c, &c->results.lse, made[1], "lse", 0) : -1;
 }
 
@@ -190,7 +248,7 @@ static int has_results(const prepared_call *c, long how)
 {
     const locus_tensor *q = &c->in.q, *v = &c->in.v;
     if (q->rank != 4 || v->rank != 4) return 0;
-    return (how & BY_TOKEN) != 0 || q->shape[3] == v->shape[3];
+    return (how & BY_TOKEN) != 0 || joined_heads(how) != 0 || q->shape[3] == v->shape[3];
 }
 
 /* None: not for this way; another one says why, or copies what has to be copied. */
@@ -221,7 +279,7 @@ PyObject *native_attend(PyObject *module, PyObject *const *args, Py_ssize_t coun
         return NULL;
     }
     int good = read_settings(&c, args[0], threads, args[1]) == 0 &&
-               read_pairs(&c, &c.in, pair, count - BEFORE, "", 0) == 0 && has_results(&c, how) &&
+               read_inputs(&c, pair, count - BEFORE, how) == 0 && has_results(&c, how) &&
                make_results(&c, pair[1], how, made) == 0 && take_forward(&c) == 0;
     Py_DECREF(threads);
     PyObject *done = good ? run_forward(&c) : finish(&c, 0, LOCUS_OK, NULL);
@@ -264,6 +322,14 @@ static PyObject *make_gradients(prepared_call *c, PyObject *const *pair, Py_ssiz
     return made;
 }
 
+/* Those of q, k and v as these were split. */
+static int split_gradients(prepared_call *c)
+{
+    if (split_heads(&c->grad.q, c->in.q.shape[1]) != 0) return -1;
+    if (split_heads(&c->grad.k, c->in.k.shape[1]) != 0) return -1;
+    return split_heads(&c->grad.v, c->in.v.shape[1]);
+}
+
 static PyObject *run_backward(prepared_call *c)
 {
     locus_error error = {.text = ""};
@@ -298,16 +364,12 @@ PyObject *native_attend_backward(PyObject *module, PyObject *const *args, Py_ssi
     if (threads == NULL) return NULL;
     start_backward(&c);
     int good = read_settings(&c, args[0], threads, args[1]) == 0 &&
-               read_pairs(&c, &c.in, pair, pairs, "", 0) == 0 &&
-               read_view(&c, &c.results.out, args[3], "out", 0) == 0 &&
+               read_inputs(&c, pair, pairs, how) == 0 &&
+               read_by_token(&c, &c.results.out, args[3], "out", how) == 0 &&
                read_view(&c, &c.results.lse, args[4], "lse", 0) == 0 &&
-               read_view(&c, &c.dresults.out, args[5], "dout", 0) == 0;
+               read_by_token(&c, &c.dresults.out, args[5], "dout", how) == 0;
     if (good) good = (grads = make_gradients(&c, pair, pairs, needs)) != NULL;
-    if (good && (how & BY_TOKEN) != 0) {
-        swap_tokens(&c.results.out);
-        swap_tokens(&c.dresults.out);
-    }
-    good = good && take_backward(&c) == 0;
+    good = good && split_gradients(&c) == 0 && take_backward(&c) == 0;
     Py_DECREF(threads);
     done = good ? run_backward(&c) : finish(&c, 0, LOCUS_OK, NULL);
     if (done == NULL) {

@@ -10,6 +10,7 @@ enum {
     GRADIENTS,  /* torch.is_grad_enabled                                   */
     MODES,      /* torch._C._len_torch_dispatch_stack                      */
     TRANSFORM,  /* torch._C._functorch.maybe_current_level                 */
+    TRACE,      /* torch._C._get_tracing_state                             */
     FORWARD_AD, /* torch.autograd.forward_ad                               */
     THREADS,    /* torch.get_num_threads                                   */
     EMPTY_LIKE, /* torch.empty_like                                        */
@@ -50,17 +51,25 @@ static int truth(PyObject *answer)
     return true_or_not;
 }
 
+/* 1: the function returns None. */
+static int gives_none(int which)
+{
+    PyObject *answer = PyObject_CallNoArgs(handed(which));
+    if (answer == NULL) return -1;
+    const int none = answer == Py_None;
+    Py_DECREF(answer);
+    return none;
+}
+
 /* 1: nobody watches the dispatcher, and no derivative in forward mode is asked for. */
 static int unwatched(void)
 {
     const int modes = truth(PyObject_CallNoArgs(handed(MODES)));
     if (modes != 0) return modes < 0 ? -1 : 0;
-    PyObject *level = PyObject_CallNoArgs(handed(TRANSFORM));
-    if (level == NULL) return -1;
-    const int transformed = level != Py_None;
-    Py_DECREF(level);
-    if (transformed) return 0;
-    level = PyObject_GetAttr(handed(FORWARD_AD), current_level);
+    int alone = gives_none(TRANSFORM);
+    if (alone == 1) alone = gives_none(TRACE);
+    if (alone != 1) return alone;
+    PyObject *level = PyObject_GetAttr(handed(FORWARD_AD), current_level);
     if (level == NULL) return -1;
     const long number = PyLong_AsLong(level);
     Py_DECREF(level);
@@ -90,6 +99,13 @@ int native_torch_plain(PyObject *const *pair, Py_ssize_t count)
         if (plain != 1) return plain;
     }
     return unwatched();
+}
+
+int native_torch_readable(PyObject *tensor)
+{
+    if (torch == NULL) return 0;
+    const int plain = is_plain(tensor, 0);
+    return plain == 1 ? unwatched() : plain;
 }
 
 PyObject *native_torch_threads(void) { return PyObject_CallNoArgs(handed(THREADS)); }

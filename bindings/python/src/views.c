@@ -101,6 +101,14 @@ int native_fill_view(locus_tensor *view, const native_layout *layout, const nati
     return -1;
 }
 
+int native_is_dense(const locus_tensor *t)
+{
+    int64_t stride = 1;
+    for (uint32_t i = t->rank; i-- > 0; stride *= t->shape[i])
+        if (t->shape[i] > 1 && t->stride[i] != stride) return 0;
+    return 1;
+}
+
 /* ---- the buffer protocol ---- */
 
 /* A struct-module format of one native element; "" for anything else. */

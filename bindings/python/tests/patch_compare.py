@@ -54,14 +54,16 @@ class Counted:
             return original(*args, **kwargs)
 
         monkeypatch.setattr(locus.torch.adapter, "attend", attend)
-        short = locus.torch.adapter.by_token
+        for name in ("attend_joined", "attend_plainly"):
+            monkeypatch.setattr(locus.torch.adapter, name, self._watched(getattr(locus.torch.adapter, name)))
 
-        def by_token(*args, **more):
-            out = short(*args, **more)
+    def _watched(self, short):
+        def watched(*args):
+            out = short(*args)
             self.calls += out is not None
             return out
 
-        monkeypatch.setattr(locus.torch.adapter, "by_token", by_token)
+        return watched
 
 
 @pytest.fixture

@@ -21,6 +21,7 @@ def constant(file, name):
 
 MOST_PLANS = constant("plans.c", "MOST_PLANS")
 MOST_WORKSPACES = constant("plans.c", "MOST_WORKSPACES")
+MOST_READ = constant("masks.c", "MOST_READ")
 MOST_PANELS = constant("figures.c", "MOST_PANELS")
 MOST_SERIES = constant("figures.c", "MOST_SERIES")
 
@@ -170,3 +171,17 @@ def test_seeds_count_to_their_last_bit(bit):
         assert np.array_equal(got, locus.attend(q, k, v, dropout=0.5, dropout_seed=seed))
         results.append(got)
     assert not np.array_equal(*results)
+
+
+@pytest.mark.parametrize("length", [MOST_READ - 1, MOST_READ, MOST_READ + 1, 2 * MOST_READ + 1])
+def test_longest_mask_that_every_layer_reads(length):
+    torch = pytest.importorskip("torch")
+    from locus.torch import masks
+
+    mask = torch.zeros(1, 1, 1, length)
+    assert masks.hides_nothing(mask) == (length <= MOST_READ)
+    assert masks.hides_nothing(mask.expand(-1, -1, length, -1)) == (length <= MOST_READ)
+    assert masks.from_additive(mask, 1, length, length - 1) == masks.EVERYTHING
+    mask[..., -1] = torch.finfo(torch.float32).min
+    assert not masks.hides_nothing(mask)
+    assert not masks.from_additive(mask, 1, length, length - 1).key_mask[0, -1]

@@ -195,3 +195,53 @@ def test_width_of_values_and_layout_by_token():
         if how:
             assert all(torch.equal(a, b) for a, b in zip(grads, before))
         before = grads
+
+
+def joined(t):
+    return t.transpose(1, 2).flatten(2)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("groups, width", [(1, 8), (2, 8), (2, 3)])
+@pytest.mark.parametrize("cached", [False, True])
+def test_joined_heads(kind, groups, width, cached):
+    """[B,T,H*D] in and out: the bits of the call by heads, gradients and second derivatives included."""
+    settings = ("none", True, -1, -1, 0, None, None, 0.0)
+    by_heads = [torch.randn(2, h, 5, d).to(kind) for h, d in ((4, 8), (4 // groups, 8), (4 // groups, width))]
+    tokens = [joined(t).clone() for t in by_heads]
+    if cached:
+        tokens[1:] = by_heads[1:]
+    by_key = torch.arange(5)[None] < torch.tensor([[5], [3]])
+    with torch.no_grad():
+        want = direct.attend(*by_heads, None, by_key, settings, {}, False, True)
+        got = direct.attend_joined(*tokens, 4, settings, None, by_key)
+        assert got.is_contiguous() and torch.equal(got, want.flatten(2))
+        assert torch.equal(direct.attend_plainly(*tokens, 4), attend(*by_heads).transpose(1, 2).flatten(2))
+    leaves, their = ([t.detach().clone().requires_grad_() for t in ts] for ts in (tokens, by_heads))
+    got = direct.attend_joined(*leaves, 4, settings, None, by_key)
+    want = direct.attend(*their, None, by_key, settings, {}, False, True)
+    assert torch.equal(got, want.flatten(2))
+
+    def alike(a, b):
+        return all(torch.equal(x, y if x.dim() == 4 else joined(y)) for x, y in zip(a, b))
+
+    assert alike(torch.autograd.grad(got.float().square().sum(), leaves), torch.autograd.grad(want.float().square().sum(), their))
+    if kind is torch.float32:
+        first = torch.autograd.grad(direct.attend_joined(*leaves, 4, settings).sin().sum(), leaves, create_graph=True)
+        their_first = torch.autograd.grad(direct.attend(*their, None, None, settings, {}, False, True).sin().sum(), their, create_graph=True)
+        second = [torch.autograd.grad(sum(g.square().sum() for g in gs), ts) for gs, ts in ((first, leaves), (their_first, their))]
+        for a, b in zip(*second):
+            torch.testing.assert_close(a, b if a.dim() == 4 else joined(b))
+
+
+def test_joined_heads_that_do_not_divide():
+    q = torch.randn(1, 5, 12)
+    assert direct.attend_plainly(q, q, q, 5) is None
+    assert direct.attend_plainly(q, torch.randn(1, 5, 10), q, 4) is None
+    assert direct.attend_plainly(q.double(), q.double(), q.double(), 4) is None
+    assert direct.attend_plainly(q.requires_grad_(), q, q, 4) is None
+    with pytest.raises(ValueError, match="heads: found 5, expected a divisor of 12"):
+        needs = (True, True, True)
+        lse = torch.zeros(1, 5, 5)
+        pairs = (0, q.detach(), 1, q.detach(), 2, q.detach())
+        _native.attend_backward(direct.prepared(("none", False, -1, -1, 0, None, None, 0.0)), 0, 5 << 8, q.detach(), lse, q.detach(), needs, *pairs)

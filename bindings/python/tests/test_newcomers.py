@@ -66,3 +66,14 @@ def test_results_are_on_the_cpu_whatever_the_default_device():
         out = attend(q, q, q)
         out.sum().backward()
     assert out.device.type == "cpu" and q.grad.device.type == "cpu"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_jit_trace_records_the_call():
+    """A trace keeps the operator, not the numbers that it gave for the example."""
+    q, k, v = (torch.randn(1, 2, 5, 8) for _ in range(3))
+    traced = torch.jit.trace(lambda q, k, v: attend(q, k, v, causal=True), (q, k, v))
+    other = torch.randn(1, 2, 5, 8)
+    assert torch.equal(traced(other, k, v), attend(other, k, v, causal=True))
+    traced = torch.jit.trace(scaled_dot_product_attention, (q, k, v))
+    assert torch.equal(traced(other, k, v), scaled_dot_product_attention(other, k, v))

@@ -82,3 +82,31 @@ def test_booleans_take_the_same_roads():
     outer = BY_KEY[:, None, None] & BY_KEY[:, None, :, None]  # padded queries see nothing
     assert torch.equal(masks.from_seen(outer, 0).mask, outer)
     assert masks.from_seen(outer, 0) is masks.from_seen(outer, 0)
+
+
+@pytest.mark.parametrize("kind", [torch.float32, torch.float16, torch.bfloat16, torch.bool])
+def test_hides_nothing(kind):
+    """Read in place at every call, so a change in place is seen, with or without a version."""
+    for inference in (False, True):
+        with torch.inference_mode(inference):
+            mask = torch.ones(2, 1, 3, 8).bool() if kind is torch.bool else -torch.zeros(2, 1, 3, 8, dtype=kind)
+            assert masks.hides_nothing(mask) and masks.hides_nothing(mask[:, :, ::2, 1::3])
+            mask[1, 0, 2, 7] = 0 if kind is torch.bool else -1e-4
+            assert not masks.hides_nothing(mask) and masks.hides_nothing(mask[:1]) and masks.hides_nothing(mask[..., :7])
+            mask[1, 0, 2, 7] = 1 if kind is torch.bool else 0
+            assert masks.hides_nothing(mask)
+            mask[0, 0, 0, 0] = 0 if kind is torch.bool else float("nan")
+            assert not masks.hides_nothing(mask)
+
+
+def test_hides_nothing_is_not_known():
+    assert masks.hides_nothing(None) and masks.hides_nothing(torch.zeros(2, 0))
+    assert not masks.hides_nothing(torch.zeros(2, 1, 1, 8, dtype=torch.float64))
+    assert not masks.hides_nothing(torch.zeros(2, 1, 1, 8, device="meta"))
+    assert not masks.hides_nothing(torch.zeros(2, 8).to_sparse())
+    assert not masks.hides_nothing("mask")
+    found = []
+    torch.vmap(lambda mask: found.append(masks.hides_nothing(mask)) or mask)(torch.zeros(2, 8))
+    with torch._subclasses.FakeTensorMode():
+        found.append(masks.hides_nothing(torch.zeros(2, 8)))
+    assert found == [False, False]

@@ -15,10 +15,12 @@ from typing import Optional
 import torch
 from torch import Tensor
 
-from . import direct
+from .direct import attend_joined, attend_plainly, by_heads, split
 from .functional import attend
 
 _switch = threading.local()
+_lock = threading.Lock()
+_switched = 0  # threads that are within original_code: as long as there are none nobody asks which
 _KINDS = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -27,10 +29,18 @@ def original_code():
     """Within it every patched module of this thread runs its original code."""
     before = getattr(_switch, "original", False)
     _switch.original = True
+    _count_switched(1)
     try:
         yield
     finally:
+        _count_switched(-1)
         _switch.original = before
+
+
+def _count_switched(more: int) -> None:
+    global _switched
+    with _lock:
+        _switched += more
 
 
 class Adapter:
@@ -49,17 +59,12 @@ class Adapter:
 
 def runs_original_code() -> bool:
     """Within original_code."""
-    return getattr(_switch, "original", False)
+    return _switched > 0 and getattr(_switch, "original", False)
 
 
 def can_run(states: Tensor) -> bool:
     """CPU and a type that Locus computes; the rest is the original code's."""
-    return states.is_cpu and states.dtype in _KINDS and not runs_original_code()
-
-
-def by_heads(states: Tensor, heads: int) -> Tensor:
-    """[B,T,H*D] as [B,H,T,D], without a copy."""
-    return states.view(*states.shape[:-1], heads, states.shape[-1] // heads).transpose(-3, -2)
+    return states.is_cpu and states.dtype in _KINDS and not (_switched and runs_original_code())
 
 
 def joined(out: Tensor) -> Tensor:
@@ -80,45 +85,51 @@ def run(q: Tensor, k: Tensor, v: Tensor, *, head_mask=None, key_mask=None, **cal
     return out if head_mask is None else out * head_mask
 
 
-def by_token(
+def run_joined(
     q: Tensor,
     k: Tensor,
     v: Tensor,
+    heads: int,
     *,
     scheme: str = "none",
     causal: bool = False,
-    window_left: int = -1,
     query_offset: Optional[int] = None,
     scale: Optional[float] = None,
-    softcap: Optional[float] = None,
     mask: Optional[Tensor] = None,
     key_mask: Optional[Tensor] = None,
+    head_mask: Optional[Tensor] = None,
+    dropout: float = 0.0,
     **more,
-) -> Optional[Tensor]:
-    """attend without dropout on the short way, as [B,T,H,D]; None: not for it."""
+) -> Tensor:
+    """q [B,T,H*D] as the linear maps make it, k and v alike or [B,Hk,T,D] as caches keep them; out [B,T,H*Dv].
+
+    [B,H,T,D] is made only where something has to be done there.
+    """
     if key_mask is not None and key_mask.shape[0] != q.shape[0]:
         key_mask = key_mask.expand(q.shape[0], -1)
-    settings = (scheme, causal, window_left, -1, query_offset, scale, softcap, 0.0)
-    return direct.attend(q, k, v, mask, key_mask, settings, more, False, True)
-
-
-def run_joined(q: Tensor, k: Tensor, v: Tensor, *, head_mask=None, dropout: float = 0.0, **call) -> Tensor:
-    """joined(run(...)), without a stop at [B,H,T,D] where nothing has to be done there."""
     if head_mask is None and not dropout:
-        out = by_token(q, k, v, **call)
+        out = attend_joined(q, k, v, heads, (scheme, causal, -1, -1, query_offset, scale, None, 0.0), mask, key_mask, more)
         if out is not None:
-            return out.flatten(2)
-    return joined(run(q, k, v, head_mask=head_mask, dropout=dropout, **call))
+            return out
+    more.update(scheme=scheme, causal=causal, query_offset=query_offset, scale=scale, mask=mask)
+    return joined(run(*split(q, k, v, heads), head_mask=head_mask, key_mask=key_mask, dropout=dropout, **more))
+
+
+def run_plainly(q: Tensor, k: Tensor, v: Tensor, heads: int) -> Tensor:
+    """run_joined without positions, masks and dropout."""
+    out = attend_plainly(q, k, v, heads)
+    return run_joined(q, k, v, heads, query_offset=0) if out is None else out
 
 
 def dropout_of(module: torch.nn.Module, p: float) -> float:
     return p if module.training else 0.0
 
 
-def cached(module, past, states: Tensor, crosses: bool, cache_position, project):
-    """Keys and values of this call and of earlier ones, with the cache of Hugging Face brought up to date."""
+def cached(module, past, states: Tensor, crosses: bool, cache_position, heads: int):
+    """Keys and values: module._project(states), [B,T,H*D], or where there is a cache of Hugging Face those of this call
+    and of earlier ones, [B,H,T,D], with the cache brought up to date."""
     if past is None:
-        return project(states)
+        return module._project(states)
     from transformers.cache_utils import EncoderDecoderCache
 
     both = isinstance(past, EncoderDecoderCache)
@@ -127,7 +138,8 @@ def cached(module, past, states: Tensor, crosses: bool, cache_position, project)
         layer = cache.layers[module.layer_idx]
         return layer.keys, layer.values
     position = {"cache_position": None if crosses else cache_position}
-    keys, values = cache.update(*project(states), module.layer_idx, position)
+    new = (by_heads(part, heads) for part in module._project(states))
+    keys, values = cache.update(*new, module.layer_idx, position)
     if crosses and both:
         past.is_updated[module.layer_idx] = True
     return keys, values

@@ -3,9 +3,9 @@
 
 from __future__ import annotations
 
-from .adapter import by_heads, can_run, dropout_of, head_mask_fits, run_joined
+from .adapter import can_run, dropout_of, head_mask_fits, run_joined, run_plainly
 from .bert import SCHEMES, SelfAttention
-from .masks import from_additive
+from .masks import from_additive, hides_nothing
 
 
 class Attention(SelfAttention):
@@ -15,15 +15,20 @@ class Attention(SelfAttention):
         leaves_out = head_mask is not None and hasattr(self, "dropout_prob")  # the SDPA class does nothing with it
         if output_attentions or leaves_out or not head_mask_fits(head_mask) or not can_run(hidden_states):
             return super(SelfAttention, self).forward(hidden_states, attention_mask, head_mask, output_attentions)
-        q, k, v = (by_heads(p(hidden_states), self.num_attention_heads) for p in (self.query, self.key, self.value))
+        q, k, v = self.query(hidden_states), self.key(hidden_states), self.value(hidden_states)
+        heads = self.num_attention_heads
         scheme = SCHEMES[self.position_embedding_type]
-        call = {"scheme": scheme}
+        if scheme == "none" and head_mask is None and not self.training and hides_nothing(attention_mask):
+            return self._after(hidden_states, run_plainly(q, k, v, heads))
+        tokens = hidden_states.shape[1]
+        call = from_additive(attention_mask, tokens, tokens, 0).arguments()
         if scheme != "none":
             # ALBERT does not scale its relative scores, so the table is stretched to undo the scale.
             call["rel_k"] = self.distance_embedding.weight * self.attention_head_size**0.5
-        tokens = q.shape[2]
-        seen = from_additive(attention_mask, tokens, tokens, 0).arguments()
         p = dropout_of(self, self.attention_dropout.p)
-        out = run_joined(q, k, v, head_mask=head_mask, query_offset=0, dropout=p, **seen, **call)
+        out = run_joined(q, k, v, heads, scheme=scheme, head_mask=head_mask, query_offset=0, dropout=p, **call)
+        return self._after(hidden_states, out)
+
+    def _after(self, hidden_states, out):
         projected = self.output_dropout(self.dense(out))
         return (self.LayerNorm(hidden_states + projected),)

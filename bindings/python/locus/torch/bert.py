@@ -5,8 +5,8 @@ from __future__ import annotations
 
 from typing import Optional
 
-from .adapter import Adapter, by_heads, cached, can_run, dropout_of, head_mask_fits, run_joined
-from .masks import from_additive
+from .adapter import Adapter, cached, can_run, dropout_of, head_mask_fits, run_joined, run_plainly
+from .masks import from_additive, hides_nothing
 
 SCHEMES = {"absolute": "none", "relative_key": "relative_key", "relative_key_query": "relative_key_query"}
 
@@ -41,6 +41,17 @@ class SelfAttention(Adapter):
         output_attentions=False,
         cache_position=None,
     ):
+        if (
+            encoder_hidden_states is None
+            and past_key_values is None
+            and head_mask is None
+            and not (output_attentions or self.training or self.is_decoder)
+            and self.position_embedding_type == "absolute"
+            and can_run(hidden_states)
+            and hides_nothing(attention_mask)
+        ):
+            q, k, v = self.query(hidden_states), self.key(hidden_states), self.value(hidden_states)
+            return run_plainly(q, k, v, self.num_attention_heads), None
         crosses = encoder_hidden_states is not None
         scheme = SCHEMES[self.position_embedding_type]
         queries = hidden_states.shape[1]
@@ -56,24 +67,24 @@ class SelfAttention(Adapter):
                 output_attentions,
                 cache_position,
             )
-        q = by_heads(self.query(hidden_states), self.num_attention_heads)
         states = encoder_hidden_states if crosses else hidden_states
-        k, v = cached(self, past_key_values, states, crosses, cache_position, self._project)
-        call = {"scheme": scheme}
-        offset = 0
-        if not crosses and past_key_values is not None:
-            offset = k.shape[2] - queries
+        heads = self.num_attention_heads
+        q, (k, v) = self.query(hidden_states), cached(self, past_key_values, states, crosses, cache_position, heads)
+        keys = k.shape[-2]
+        offset = 0 if crosses or past_key_values is None else keys - queries
+        call = {}
+        if attention_mask is not None:
+            call = from_additive(attention_mask, queries, keys, offset).arguments()
+        elif self._causal_without_mask(crosses, queries):
+            call["causal"], offset = True, 0
         if scheme != "none":
             call["rel_k"] = self.distance_embedding.weight
-        seen = from_additive(attention_mask, queries, k.shape[2], offset).arguments()
-        if attention_mask is None and self._causal_without_mask(crosses, queries):
-            seen["causal"], offset = True, 0
         p = dropout_of(self, self.dropout.p)
-        out = run_joined(q, k, v, head_mask=head_mask, query_offset=offset, dropout=p, **seen, **call)
+        out = run_joined(q, k, v, heads, scheme=scheme, head_mask=head_mask, query_offset=offset, dropout=p, **call)
         return out, None
 
     def _project(self, states):
-        return tuple(by_heads(project(states), self.num_attention_heads) for project in (self.key, self.value))
+        return self.key(states), self.value(states)
 
     def _causal_without_mask(self, crosses: bool, queries: int) -> bool:
         """The SDPA classes leave the causal mask to SDPA where there is no padding; it counts from the first key."""

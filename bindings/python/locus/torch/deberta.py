@@ -14,7 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .adapter import Adapter, by_heads, can_run, dropout_of, joined, run
+from locus import _native
+
+from .adapter import Adapter, by_heads, can_run, dropout_of, joined, run, run_joined
 from .masks import from_seen
 
 BY_INDEX = "distance = query index - key index"
@@ -31,7 +33,7 @@ class Encoder(Adapter):
 
     def get_attention_mask(self, attention_mask):
         if attention_mask.dim() <= 2 and attention_mask.device.type == "cpu":
-            return attention_mask
+            return attention_mask.bool()
         return super().get_attention_mask(attention_mask)
 
     def get_rel_pos(self, hidden_states, query_states=None, relative_pos=None):
@@ -43,7 +45,11 @@ class Encoder(Adapter):
 def _masks(attention_mask: Tensor) -> dict:
     """[B,n] by key, or [B,1,n,n] as the unswapped encoder makes it: 0 = hidden."""
     seen = attention_mask.bool()  # of booleans the same tensor, which remembers how it was read
-    return {"key_mask": seen} if seen.dim() == 2 else from_seen(seen, 0).arguments()
+    if seen.dim() != 2:
+        return from_seen(seen, 0).arguments()
+    if not torch.compiler.is_compiling() and _native.hides_nothing(seen):
+        return {}
+    return {"key_mask": seen}
 
 
 def _outer(attention_mask: Tensor) -> Tensor:
@@ -114,19 +120,20 @@ class V2Attention(Adapter):
                 hidden_states, _outer(attention_mask), output_attentions, query_states, relative_pos, rel_embeddings
             )
         heads = self.num_attention_heads
-        q = by_heads(self.query_proj(hidden_states if query_states is None else query_states), heads)
-        k, v = (by_heads(project(hidden_states), heads) for project in (self.key_proj, self.value_proj))
-        call = {"scale": _scale(q.shape[-1], sum(term in self.pos_att_type for term in ("c2p", "p2c")))}
+        q = self.query_proj(hidden_states if query_states is None else query_states)
+        k, v = self.key_proj(hidden_states), self.value_proj(hidden_states)
+        scale = _scale(q.shape[-1] // heads, sum(term in self.pos_att_type for term in ("c2p", "p2c")))
+        call = _masks(attention_mask)
         projections = _projections_v2(self)
         if projections:
             rel = self.pos_dropout(rel_embeddings)
             buckets = max(self.position_buckets, 0)
             tables, options = _tables(
-                rel, q.shape[2], self.pos_ebd_size, buckets, self.max_relative_positions, heads, projections
+                rel, q.shape[1], self.pos_ebd_size, buckets, self.max_relative_positions, heads, projections
             )
             call.update(scheme="deberta", **tables, **options)
-        out = run(q, k, v, dropout=dropout_of(self, self.dropout.p), **_masks(attention_mask), **call)
-        return joined(out), None
+        p = dropout_of(self, self.dropout.p)
+        return run_joined(q, k, v, heads, scale=scale, dropout=p, **call), None
 
 
 def _projections_v2(module) -> dict:

@@ -24,6 +24,7 @@ _MOST = 512
 _HALVES = (torch.bfloat16, torch.float16)
 _TYPES = (torch.float32, *_HALVES)  # read in place
 _BY_TOKEN, _WITH_LSE = 1, 2  # how results are made: bits of _native.attend
+_HEADS_SHIFT = 8  # above them: heads, where q, k and v may be [B,T,H*D] and out is
 _PLAIN = (0, 1, 2)  # indices of q, k, v
 _compiling = torch.compiler.is_dynamo_compiling
 _gradients_on = torch.is_grad_enabled
@@ -37,6 +38,7 @@ if _EXCHANGES:
             torch.is_grad_enabled,
             torch._C._len_torch_dispatch_stack,
             torch._C._functorch.maybe_current_level,
+            torch._C._get_tracing_state,
             forward_ad,
             torch.get_num_threads,
             torch.empty_like,
@@ -82,18 +84,35 @@ class _Attend(torch.autograd.function._SingleLevelFunction):
         if dout is None and dlse is None:
             return (None,) * (1 + len(needs))
         if dlse is not None or _gradients_on() or not op.plain():
-            if how & _BY_TOKEN:
-                dout, out = (t if t is None else t.transpose(1, 2) for t in (dout, out))
-            return (None, *_backward_the_long_way(key, indices, seed, tensors, needs, dout, dlse, out, lse))
+            return (None, *_backward_the_long_way(ctx.call, tensors, needs, dout, dlse, out, lse))
         if dout.stride(-1) != 1:
             dout = dout.contiguous()
         pairs = _pairs(indices, tensors)
         return (None, *_native.attend_backward(prepared(key), seed, how, out, lse, dout, needs, *pairs))
 
 
-def _backward_the_long_way(key, indices, seed, tensors, needs, dout, dlse, out, lse):
+def by_heads(states: Tensor, heads: int) -> Tensor:
+    """[B,T,H*D] as [B,H,T,D], without a copy."""
+    return states.view(*states.shape[:-1], heads, states.shape[-1] // heads).transpose(-3, -2)
+
+
+def split(q, k, v, heads: int):
+    """[B,H,T,D] of those of q, k and v that are [B,T,H*D]: keys have heads of the width of queries, values as many."""
+    q = by_heads(q, heads) if q.dim() == 3 else q
+    k = by_heads(k, k.shape[2] // q.shape[3]) if k.dim() == 3 else k
+    return q, k, by_heads(v, k.shape[1]) if v.dim() == 3 else v
+
+
+def _backward_the_long_way(call, tensors, needs, dout, dlse, out, lse):
     """A graph of the gradients is wanted, or lse has one: the operator knows how, in float32."""
-    kinds = [t.dtype for t in tensors]
+    key, indices, how, seed = call
+    kinds, shapes = [t.dtype for t in tensors], [t.shape for t in tensors]
+    heads = how >> _HEADS_SHIFT
+    if heads:
+        tensors[:3] = split(*tensors[:3], heads)
+        dout, out = (t if t is None else by_heads(t, heads) for t in (dout, out))
+    elif how & _BY_TOKEN:
+        dout, out = (t if t is None else t.transpose(1, 2) for t in (dout, out))
     tensors = [t.float() if t.dtype in _HALVES else t for t in tensors]
     dout, out = (t if t is None else t.float() for t in (dout, out))
     names = op.INPUTS + op.OTHERS
@@ -111,6 +130,8 @@ def _backward_the_long_way(key, indices, seed, tensors, needs, dout, dlse, out, 
     found = iter(op.backward(dout, dlse, out, lse, *args, *settings, asked))
     by_place = {i: next(found) for i, need in enumerate(asked) if need}
     grads = [by_place.get(place[index]) for index in indices]
+    if heads:
+        grads[:3] = [g if g is None or g.dim() == len(s) else g.transpose(1, 2).flatten(2) for g, s in zip(grads[:3], shapes)]
     return [grad if grad is None else grad.to(kind) for grad, kind in zip(grads, kinds)]
 
 
@@ -127,7 +148,7 @@ def _results(key, indices, tensors, how: int, seed: int):
     if found is not None:
         return found
     q, v = tensors[0], tensors[2]
-    if how & _BY_TOKEN:
+    if how & ~_WITH_LSE:
         raise LocusValueError("attend: not the short way")  # the long one says why
     out = op.dense(q, (*q.shape[:-1], v.shape[-1]), q.dtype)
     lse = torch.empty(q.shape[:-1], dtype=torch.float32, device="cpu")
@@ -174,11 +195,17 @@ def _served(q, k, v) -> bool:
     )
 
 
-def attend(q, k, v, mask, key_mask, settings: tuple, more: dict, return_lse: bool, by_token: bool = False, seed: int = 0):
-    """out, or (out, lse); None: take the long way. `by_token`: out as [B,T,H,D]. `seed` is that of dropout."""
+def attend(
+    q, k, v, mask, key_mask, settings: tuple, more: dict, return_lse: bool, by_token: bool = False, seed: int = 0, heads: int = 0
+):
+    """out, or (out, lse); None: take the long way. `seed` is that of dropout.
+
+    `by_token`: out as [B,T,H,D]. `heads`: q, k and v may be [B,T,H*D], which heads they have follows from those of q;
+    out is [B,T,H*Dv].
+    """
     if _compiling():
         return None
-    how = (_BY_TOKEN if by_token else 0) | (_WITH_LSE if return_lse else 0)
+    how = heads << _HEADS_SHIFT | (_BY_TOKEN if by_token else 0) | (_WITH_LSE if return_lse else 0)
     indices, tensors = _PLAIN, (q, k, v)
     try:
         if more or mask is not None or key_mask is not None:
@@ -196,3 +223,16 @@ def attend(q, k, v, mask, key_mask, settings: tuple, more: dict, return_lse: boo
         return found
     except (LocusError, TypeError, ValueError, OverflowError, IndexError, RuntimeError, BufferError, AttributeError):
         return None  # the long way says why, or copies what has to be copied
+
+
+_NOTHING_ELSE = prepared(("none", False, -1, -1, 0, None, None, 0.0))
+
+
+def attend_plainly(q, k, v, heads: int):
+    """attend_joined with nothing but q, k and v: as little as can be between a layer of an encoder and C."""
+    return None if _compiling() else _native.attend(_NOTHING_ELSE, 0, heads << _HEADS_SHIFT, 0, q, 1, k, 2, v)
+
+
+def attend_joined(q, k, v, heads: int, settings: tuple, mask=None, key_mask=None, more: dict = {}):
+    """attend without dropout from [B,T,H*D] to [B,T,H*D]; k and v may also be [B,Hk,T,D]. None: take the long way."""
+    return attend(q, k, v, mask, key_mask, settings, more, False, False, 0, heads)

@@ -24,7 +24,8 @@ from torch import Tensor
 from torch.nn import functional
 from torch.utils._pytree import tree_map_only
 
-from .adapter import by_token, can_run, head_mask_fits, runs_original_code
+from . import direct
+from .adapter import can_run, head_mask_fits, runs_original_code
 from .functional import attend
 from .imports import when_imported
 from .masks import from_additive, from_seen
@@ -252,7 +253,15 @@ def _directly(query, key, value, call: dict, scaling, softcap) -> Optional[Tenso
     """The short way, [B,T,H,D]; None: not for it."""
     if "texts" in call:
         return None
-    return by_token(query, key, value, scale=scaling, softcap=softcap, **call)
+    key_mask = call.get("key_mask")
+    if key_mask is not None and key_mask.shape[0] != query.shape[0]:
+        key_mask = key_mask.expand(query.shape[0], -1)
+    bias = call.get("bias_dense")
+    more = {} if bias is None else {"bias_dense": bias}
+    settings = (
+        "none", call.get("causal", False), call.get("window_left", -1), -1, call.get("query_offset"), scaling, softcap, 0.0
+    )  # fmt: skip
+    return direct.attend(query, key, value, call.get("mask"), key_mask, settings, more, False, True)
 
 
 def _by_texts(query, key, value, texts: Tensor, **call) -> Tensor:

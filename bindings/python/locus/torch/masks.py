@@ -17,6 +17,8 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 
+from locus import _native
+
 
 class Seen(NamedTuple):
     key_mask: Optional[Tensor] = None  # [B,Tk]
@@ -31,15 +33,23 @@ class Seen(NamedTuple):
 
 
 EVERYTHING = Seen()
+_compiling = torch.compiler.is_compiling
+
+
+def hides_nothing(mask: Optional[Tensor]) -> bool:
+    """Additive or boolean; False also where it is not known, or would take long to read."""
+    return mask is None or (not _compiling() and _native.hides_nothing(mask))
 
 
 def from_additive(mask: Optional[Tensor], queries: int, keys: int, offset: int) -> Seen:
     """What `mask` [B or 1, H or 1, Tq or 1, at least Tk] lets `queries` rows see; row 0 stands at `offset`."""
     if mask is None:
         return EVERYTHING
-    if torch.compiler.is_compiling() or mask.requires_grad:
+    if _compiling() or mask.requires_grad:
         return Seen(bias_dense=mask[..., :keys].expand(-1, -1, queries, -1))
-    return _remembered(mask, _read_additive, queries, keys, offset)
+    if _native.hides_nothing(mask):
+        return EVERYTHING
+    return remembered(mask, _read_additive, queries, keys, offset)
 
 
 def from_hidden(hidden: Optional[Tensor], offset: int) -> Seen:
@@ -51,9 +61,9 @@ def from_hidden(hidden: Optional[Tensor], offset: int) -> Seen:
 
 def from_seen(seen: Tensor, offset: int) -> Seen:
     """Booleans [B or 1, H or 1, Tq, Tk], true = take part; where their contents are unknown they stay what they are."""
-    if torch.compiler.is_compiling():
+    if _compiling():
         return Seen(mask=seen)
-    return _remembered(seen, _simplest, offset)
+    return remembered(seen, _simplest, offset)
 
 
 def _read_additive(mask: Tensor, queries: int, keys: int, offset: int) -> Seen:
@@ -85,8 +95,8 @@ def _simplest(seen: Tensor, offset: int) -> Seen:
     return Seen(mask=seen)
 
 
-def _remembered(mask: Tensor, read, *key):
-    """All layers of a model get the same mask: read it once per version of its contents."""
+def remembered(mask: Tensor, read, *key):
+    """read(mask, *key). All layers of a model get the same mask: it is read once per version of its contents."""
     if mask.is_inference():  # has no version
         return read(mask, *key)
     key = (mask._version, *key)

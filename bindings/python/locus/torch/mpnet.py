@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional
 
 from torch import Tensor
 
-from .adapter import Adapter, by_heads, can_run, dropout_of, head_mask_fits, run_joined
+from .adapter import Adapter, can_run, dropout_of, head_mask_fits, run_joined
 from .masks import from_additive
 
 BUCKETS, MAX_DISTANCE = 32, 128  # fixed in compute_position_bias, whatever the config says
@@ -50,12 +50,15 @@ class SelfAttention(Adapter):
             if isinstance(position_bias, Position):
                 position_bias = position_bias.dense()
             return super().forward(hidden_states, attention_mask, head_mask, position_bias, output_attentions, **kwargs)
-        q, k, v = (by_heads(project(hidden_states), self.num_attention_heads) for project in (self.q, self.k, self.v))
-        call = {"scale": q.shape[-1] ** -0.5}
+        tokens, heads = hidden_states.shape[1], self.num_attention_heads
+        q, k, v = self.q(hidden_states), self.k(hidden_states), self.v(hidden_states)
+        call = from_additive(attention_mask, tokens, tokens, 0).arguments()
         if position_bias is not None:
-            table = position_bias.encoder.relative_attention_bias.weight[:BUCKETS]
+            table = position_bias.encoder.relative_attention_bias.weight
+            if table.shape[0] > BUCKETS:
+                table = table[:BUCKETS]
             call.update(scheme="t5", bias=table, buckets=BUCKETS, max_distance=MAX_DISTANCE, bidirectional=1)
-        seen = from_additive(attention_mask, q.shape[2], k.shape[2], 0).arguments()
         p = dropout_of(self, self.dropout.p)
-        out = run_joined(q, k, v, head_mask=head_mask, query_offset=0, dropout=p, **seen, **call)
+        scale = self.attention_head_size**-0.5
+        out = run_joined(q, k, v, heads, scale=scale, head_mask=head_mask, query_offset=0, dropout=p, **call)
         return (self.o(out),)

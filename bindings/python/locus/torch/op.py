@@ -158,11 +158,12 @@ def _fake_backward(dout, dlse, out, lse, *args):
 _is_compiling = torch.compiler.is_compiling  # names of our own: looking them up in torch costs more than they do
 _modes = torch._C._len_torch_dispatch_stack
 _transform = torch._C._functorch.maybe_current_level
+_trace = torch._C._get_tracing_state
 
 
 def plain() -> bool:
-    """Nobody watches the dispatcher (torch.compile, fake tensors, functorch): it can be left out, 20 us per call."""
-    return not _is_compiling() and _modes() == 0 and _transform() is None
+    """Nobody watches the dispatcher (torch.compile, torch.jit.trace, fake tensors, functorch): it can be left out, 20 us per call."""
+    return not _is_compiling() and _modes() == 0 and _transform() is None and _trace() is None
 
 
 def _is_kernels(kernel, args) -> bool:

@@ -13,27 +13,33 @@ from typing import NamedTuple, Optional
 import torch
 from torch import Tensor
 
-from .adapter import Adapter, by_heads, cached, can_run, dropout_of, head_mask_fits, original_code, run_joined
-from .masks import from_additive
+from .adapter import Adapter, cached, can_run, dropout_of, head_mask_fits, original_code, run_joined
+from .masks import from_additive, remembered
+
+
+_SCATTERED = -1  # positions of queries that do not follow one another
 
 
 class Position(NamedTuple):
     table: Optional[Tensor]  # [buckets,H]; None: no bias
     mask: Optional[Tensor]  # additive, as the stack made it
+    first: Optional[int]  # as _first has it
 
 
-def _offset(cache_position, queries: int, keys: int) -> Optional[int]:
-    """Position of the first query; None: the positions are not consecutive."""
+def _first(cache_position, queries: int) -> Optional[int]:
+    """Position of the first query, or _SCATTERED; None: the last query stands at the last key."""
     if cache_position is None or torch.compiler.is_compiling():
-        return keys - queries
-    first = int(cache_position[0])
-    return first if int(cache_position[-1]) - first == queries - 1 else None
+        return None
+    first, last = remembered(cache_position, _ends)
+    return first if last - first == queries - 1 else _SCATTERED
+
+
+def _ends(positions: Tensor) -> tuple:
+    return int(positions[0]), int(positions[-1])
 
 
 def _attention(module, hidden_states, keys, values, table, mask, offset, head_mask) -> Tensor:
-    q = by_heads(module.q(hidden_states), module.n_heads)
-    seen = from_additive(mask, q.shape[2], keys.shape[2], offset)
-    call = {"scale": 1.0}
+    call = from_additive(mask, hidden_states.shape[1], keys.shape[-2], offset).arguments()
     if table is not None and module.pruned_heads:
         table = table[:, [head for head in range(table.shape[1]) if head not in module.pruned_heads]]
     if table is not None:
@@ -45,7 +51,10 @@ def _attention(module, hidden_states, keys, values, table, mask, offset, head_ma
             bidirectional=0 if module.is_decoder else 1,
         )
     p = dropout_of(module, module.dropout)
-    out = run_joined(q, keys, values, head_mask=head_mask, query_offset=offset, dropout=p, **seen.arguments(), **call)
+    q = module.q(hidden_states)
+    out = run_joined(
+        q, keys, values, module.n_heads, scale=1.0, head_mask=head_mask, query_offset=offset, dropout=p, **call
+    )
     return module.o(out)
 
 
@@ -55,7 +64,7 @@ class _Shared(Adapter):
         return "t5" if module.has_relative_attention_bias else "none, or t5 with the table of layer 0"
 
     def _project(self, states: Tensor):
-        return tuple(by_heads(project(states), self.n_heads) for project in (self.k, self.v))
+        return self.k(states), self.v(states)
 
 
 class T5Attention(_Shared):
@@ -88,8 +97,10 @@ class T5Attention(_Shared):
         crosses = key_value_states is not None
         queries = hidden_states.shape[1]
         known = position_bias is None or isinstance(position_bias, Position)
-        gap = not crosses and _offset(cache_position, queries, queries) is None
-        if output_attentions or not known or gap or not head_mask_fits(layer_head_mask) or not can_run(hidden_states):
+        first = 0
+        if not crosses:
+            first = position_bias.first if isinstance(position_bias, Position) else _first(cache_position, queries)
+        if output_attentions or not known or first == _SCATTERED or not head_mask_fits(layer_head_mask) or not can_run(hidden_states):
             if isinstance(position_bias, Position):
                 raise RuntimeError(
                     f"{type(self).__name__}: the first layer ran on Locus and this one can not "
@@ -108,12 +119,12 @@ class T5Attention(_Shared):
                 cache_position,
             )
         states = key_value_states if crosses else hidden_states
-        keys, values = cached(self, past_key_values, states, crosses, cache_position, self._project)
+        keys, values = cached(self, past_key_values, states, crosses, cache_position, self.n_heads)
         if position_bias is None:
             table = self.relative_attention_bias.weight if self.has_relative_attention_bias else None
-            position_bias = Position(table, mask)
-        offset = 0 if crosses else _offset(cache_position, queries, keys.shape[2])
-        table, mask = position_bias
+            position_bias = Position(table, mask, first)
+        offset = keys.shape[-2] - queries if first is None else first
+        table, mask, _ = position_bias
         out = _attention(self, hidden_states, keys, values, table, mask, offset, layer_head_mask)
         return out, position_bias
 
@@ -139,15 +150,15 @@ class UMT5Attention(_Shared):
     ):
         crosses = encoder_hidden_states is not None
         queries = hidden_states.shape[1]
-        gap = not crosses and _offset(cache_position, queries, queries) is None
-        if gap or not head_mask_fits(layer_head_mask) or not can_run(hidden_states):
+        first = 0 if crosses else _first(cache_position, queries)
+        if first == _SCATTERED or not head_mask_fits(layer_head_mask) or not can_run(hidden_states):
             return super().forward(
                 hidden_states, encoder_hidden_states, past_key_values, attention_mask, layer_head_mask, cache_position
             )
         states = encoder_hidden_states if crosses else hidden_states
-        keys, values = cached(self, past_key_values, states, crosses, cache_position, self._project)
+        keys, values = cached(self, past_key_values, states, crosses, cache_position, self.n_heads)
         table = self.relative_attention_bias.weight if self.has_relative_attention_bias else None
-        offset = 0 if crosses else _offset(cache_position, queries, keys.shape[2])
+        offset = keys.shape[-2] - queries if first is None else first
         out = _attention(self, hidden_states, keys, values, table, attention_mask, offset, layer_head_mask)
         return out, None
 

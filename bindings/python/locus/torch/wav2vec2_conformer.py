@@ -10,7 +10,7 @@ from typing import Optional
 
 from torch import Tensor
 
-from .adapter import Adapter, by_heads, can_run, dropout_of, joined, run
+from .adapter import Adapter, by_heads, can_run, dropout_of, run_joined
 from .masks import from_additive
 
 
@@ -36,12 +36,12 @@ class SelfAttention(Adapter):
         turned = hidden_states
         if kind == "rotary":
             turned = self._apply_rotary_embedding(hidden_states, relative_position_embeddings)
-        q, k = (by_heads(project(turned), self.num_heads) for project in (self.linear_q, self.linear_k))
-        v = by_heads(self.linear_v(hidden_states), self.num_heads)
-        seen = from_additive(attention_mask, q.shape[2], k.shape[2], 0).arguments()
+        q, k, v = self.linear_q(turned), self.linear_k(turned), self.linear_v(hidden_states)
+        tokens = q.shape[1]
+        seen = from_additive(attention_mask, tokens, tokens, 0).arguments()
         call = self._positions(kind, relative_position_embeddings)
         p = dropout_of(self, self.dropout.p)
-        return self.linear_out(joined(run(q, k, v, query_offset=0, dropout=p, **seen, **call))), None
+        return self.linear_out(run_joined(q, k, v, self.num_heads, query_offset=0, dropout=p, **seen, **call)), None
 
     def _positions(self, kind: Optional[str], rows: Optional[Tensor]) -> dict:
         if kind != "relative":
