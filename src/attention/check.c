@@ -74,10 +74,15 @@ locus_status locus_check_results(const locus_plan *plan, const locus_results *re
                : LOCUS_OK;
 }
 
+static int overlap(const locus_tensor *a, const locus_tensor *b)
+{
+    return locus_present(a) && locus_present(b) && locus_tensors_overlap(a, b);
+}
+
 static locus_status check_apart(const locus_tensor *a, const char *a_name, const locus_tensor *b,
                                 const char *b_name, locus_error *error)
 {
-    if (locus_present(a) && locus_present(b) && locus_tensors_overlap(a, b))
+    if (overlap(a, b))
         return locus_fail(error, LOCUS_ERR_OVERLAP, "output %s overlaps %s", a_name, b_name);
     return LOCUS_OK;
 }
@@ -85,12 +90,17 @@ static locus_status check_apart(const locus_tensor *a, const char *a_name, const
 locus_status locus_check_output_overlap(const locus_tensors *in, const locus_tensor *outputs,
                                         const char *const *names, size_t count, locus_error *error)
 {
+    /* A call has few of the tensors that there are; a name is looked for where it is needed. */
+    size_t inputs[LOCUS_TENSOR_COUNT], present = 0;
+    for (size_t k = 0; k < LOCUS_TENSOR_COUNT; k++)
+        if (locus_present(locus_tensor_at_const(in, k))) inputs[present++] = k;
     for (size_t i = 0; i < count; i++) {
         if (locus_overlaps_itself(&outputs[i]))
             return locus_fail(error, LOCUS_ERR_OVERLAP, "output %s overlaps itself", names[i]);
-        for (size_t k = 0; k < LOCUS_TENSOR_COUNT; k++)
-            LOCUS_TRY(check_apart(&outputs[i], names[i], locus_tensor_at_const(in, k),
-                                  locus_tensor_name(k), error));
+        for (size_t k = 0; k < present; k++)
+            if (overlap(&outputs[i], locus_tensor_at_const(in, inputs[k])))
+                return locus_fail(error, LOCUS_ERR_OVERLAP, "output %s overlaps %s", names[i],
+                                  locus_tensor_name(inputs[k]));
         for (size_t k = 0; k < i; k++)
             LOCUS_TRY(check_apart(&outputs[i], names[i], &outputs[k], names[k], error));
     }
@@ -118,17 +128,17 @@ locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *
         const locus_tensor *t = locus_tensor_at_const(grad, i);
         if (!locus_present(t)) continue;
         const locus_tensor *wanted = locus_tensor_at_const(&plan->shapes, i);
+        const char *name = locus_tensor_name(i);
         if (!locus_has_gradient(plan->call.scheme, i))
-            return locus_fail(error, LOCUS_ERR_TENSOR, "grad.%s: %s has no gradient",
-                              locus_tensor_name(i), locus_tensor_name(i));
-        LOCUS_TRY(check_view(t, wanted, locus_gradient_types(wanted), locus_tensor_name(i), error));
-        LOCUS_TRY(check_apart(t, locus_tensor_name(i), dout, "dout", error));
-        LOCUS_TRY(check_apart(t, locus_tensor_name(i), dlse, "dlse", error));
-        LOCUS_TRY(check_apart(t, locus_tensor_name(i), &results->out, "out", error));
-        LOCUS_TRY(check_apart(t, locus_tensor_name(i), &results->lse, "lse", error));
-        LOCUS_TRY(check_apart(t, locus_tensor_name(i), &results->lse_low, "lse_low", error));
+            return locus_fail(error, LOCUS_ERR_TENSOR, "grad.%s: %s has no gradient", name, name);
+        LOCUS_TRY(check_view(t, wanted, locus_gradient_types(wanted), name, error));
+        LOCUS_TRY(check_apart(t, name, dout, "dout", error));
+        LOCUS_TRY(check_apart(t, name, dlse, "dlse", error));
+        LOCUS_TRY(check_apart(t, name, &results->out, "out", error));
+        LOCUS_TRY(check_apart(t, name, &results->lse, "lse", error));
+        LOCUS_TRY(check_apart(t, name, &results->lse_low, "lse_low", error));
         outputs[count] = *t;
-        names[count++] = locus_tensor_name(i);
+        names[count++] = name;
     }
     return locus_check_output_overlap(in, outputs, names, count, error);
 }
