@@ -21,6 +21,8 @@ enum {
     SHORT_KEYS = 256,    /* up to so many keys, tiles of up to ...     */
     SHORT_ROWS = 72,     /* ... rows, all alike                        */
     KEY_SIDE_TILE = 192, /* rows and keys, with a table on the key side */
+    MASK_ROWS = 64,      /* of a tile under a mask, in both directions  */
+    MASK_KEY_SIDE_TILE = 128,
     L2_FLOATS = 1 << 18, /* of keys and values: half of the second cache */
     TASKS_PER_THREAD = 8,
     UNFETCHED =

@@ -100,6 +100,7 @@ void locus_gradient_rows_begin(locus_backward_worker *w, int64_t first, locus_gr
     const locus_plan *plan = w->head.plan;
     locus_queries *q = &rows->queries;
     locus_queries_reach(&w->head, first, q);
+    locus_shown_reach(&w->head, q);
     locus_queries_load(&w->head, q);
     locus_queries_find_bad(&w->head, q);
     load_results(w, rows);

@@ -60,22 +60,25 @@ static const float *copied_keys(const head_context *head, locus_keys *keys, int6
     const locus_plan *plan = head->plan;
     const locus_tensor *k = &head->in->k;
     const int64_t D = plan->call.D, end = keys->copied_first + keys->copied_count;
-    if (first >= keys->copied_first && first + count <= end)
-        return keys->copies + (first - keys->copied_first) * D;
-    if (!keys->copies_all || first != end) {
+    const int begins = first >= keys->copied_first && first <= end;
+    const int contained = begins && first + count <= end, joins = begins && keys->copies_all;
+    if (!contained && !joins) {
         keys->copied_first = first;
         keys->copied_count = 0;
     }
+    const float *wanted = keys->copies + (first - keys->copied_first) * D;
+    const int64_t have = keys->copied_first + keys->copied_count, missing = first + count - have;
+    if (contained) return wanted;
     float *rows = keys->copies + keys->copied_count * D;
-    const locus_rows from = locus_stored_keys(head, k, first);
+    const locus_rows from = locus_stored_keys(head, k, have);
     const int turns_stored = plan->turn_key != NULL && from.type == LOCUS_F32;
-    keys->copied_count += count;
-    if (!turns_stored) locus_load_rows(plan, rows, from, count, D);
+    keys->copied_count += missing;
+    if (!turns_stored) locus_load_rows(plan, rows, from, missing, D);
     if (plan->turn_key != NULL)
         locus_turn_rows(plan, (locus_sums){rows, D}, turns_stored ? from.data : rows,
-                        turns_stored ? from.stride : D, locus_key_turns(plan, head->b, first), 1.0f,
-                        count);
-    return rows;
+                        turns_stored ? from.stride : D, locus_key_turns(plan, head->b, have), 1.0f,
+                        missing);
+    return wanted;
 }
 
 const float *locus_key_rows(const head_context *head, locus_keys *keys, int64_t first,

@@ -36,6 +36,7 @@ void locus_online_begin(locus_online *online, const head_context *head, int64_t 
     online->scores.queries = &online->queries;
     online->scores.max_lanes = online->softmax.max_lanes;
     locus_queries_reach(head, first, &online->queries);
+    locus_shown_reach(head, &online->queries);
     locus_queries_load(head, &online->queries);
     locus_scores_begin(&online->scores);
     locus_softmax_rows_begin(head, !online->without_sink, online->queries.count, &online->softmax);

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "attention/queries.h"
 #include "core/parallel.h"
 
 /* ---- in the mask ---- */
@@ -136,4 +135,23 @@ const locus_shown *locus_shown_at(const head_context *head, int64_t query, int64
     if (head->shown != NULL) return head->shown + place(head, query, key_tile);
     find_shown(head, query, rows, key_tile, room);
     return room;
+}
+
+static int shows_tile(const head_context *head, const locus_queries *queries, int64_t key_tile)
+{
+    const locus_shown *shown = head->shown + place(head, queries->first, key_tile);
+    int any = 0;
+    for (int64_t g = 0; g < ceil_div(queries->count, LOCUS_REGISTER_ROWS); g++)
+        any |= shown[g].to > shown[g].from;
+    return any;
+}
+
+void locus_shown_reach(const head_context *head, locus_queries *queries)
+{
+    int64_t from = queries->tile_from, to = queries->tile_to;
+    if (head->shown == NULL) return;
+    while (from < to && !shows_tile(head, queries, from)) from++;
+    while (from < to && !shows_tile(head, queries, to - 1)) to--;
+    queries->tile_from = from;
+    queries->tile_to = to;
 }

@@ -7,7 +7,7 @@
  * rows]. */
 
 #include "attention/arena.h"
-#include "attention/head.h"
+#include "attention/queries.h"
 
 /* Panels from .. to - 1 of a key tile: the first of which a pair is shown to the last; from = to:
  * none. */
@@ -24,6 +24,10 @@ locus_shown *locus_shown_carve(const locus_plan *plan, const locus_geometry *geo
 /* Fill it, if there is one. */
 void locus_shown_fill(const locus_plan *plan, const locus_geometry *geometry,
                       const locus_tensors *in, locus_shown *shown);
+
+/* Let the query tile reach from the first key tile of which it is shown a pair to the last; without
+ * head->shown, it stays as it is. */
+void locus_shown_reach(const head_context *head, locus_queries *queries);
 
 /* Of the blocks of the query tile of `rows` rows from `query` on, in key tile `key_tile`: those of
  * head->shown, or, if that is NULL, found in the mask and put into `room`. */

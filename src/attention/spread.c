@@ -375,16 +375,18 @@ static void zero_keys(const locus_backward_worker *w, int64_t from, int64_t to)
     if (slot->pos_k_fresh) zero_rows(slot->pos_k, from, to, call->D);
 }
 
-/* dk and dv are not zeroed before the first sum is written to them. 1: so it is with all keys
- * of the tile. */
+/* dk and dv are not zeroed before the first sum is written to them; w->written says how many of each
+ * key tile, counted from its first, hold sums or zeros. 1: none of the tile's keys did. */
 static int begin_keys(locus_backward_worker *w)
 {
     const locus_tile *tile = &w->tile;
-    int32_t *written = &w->written[tile->key / w->head.geometry->keys];
-    const int fresh = *written == 0;
-    if (tile->columns <= *written) return 0;
-    if (!fresh) zero_keys(w, tile->key + *written, tile->key + tile->columns);
-    *written = (int32_t)tile->columns;
+    const int64_t number = tile->key / w->head.geometry->keys;
+    const int64_t first = number * w->head.geometry->keys, from = tile->key - first;
+    const int64_t to = from + tile->columns, written = w->written[number];
+    const int fresh = written <= from;
+    if (to <= written) return 0;
+    zero_keys(w, first + written, first + (fresh ? from : to));
+    w->written[number] = (int32_t)to;
     return fresh;
 }
 

@@ -143,6 +143,29 @@ static int64_t cut_hidden(locus_tile *tile)
     return end;
 }
 
+/* Let the tile begin with the panel of its first column that is seen. Returns how many columns are
+ * left out. */
+static int64_t skip_hidden(locus_tile *tile)
+{
+    int64_t first = tile->columns;
+    for (int64_t i = 0; i < tile->rows; i++)
+        if (tile->to[i] > tile->from[i]) first = min_i64(first, tile->from[i]);
+    const int64_t skipped = first / LOCUS_PANEL * LOCUS_PANEL;
+    tile->key += skipped;
+    tile->columns -= skipped;
+    tile->delta_00 -= skipped;
+    for (int64_t i = 0; i < tile->rows; i++) {
+        tile->from[i] = (int32_t)max_i64(0, tile->from[i] - skipped);
+        tile->to[i] = (int32_t)max_i64(tile->from[i], tile->to[i] - skipped);
+    }
+    for (int64_t g = 0; g < tile->block_count; g++) {
+        tile->blocks[g].from = max_i64(0, tile->blocks[g].from - skipped);
+        tile->blocks[g].to = max_i64(0, tile->blocks[g].to - skipped);
+        tile->masked |= !tile->blocks[g].shows_all;
+    }
+    return skipped;
+}
+
 /* Which columns are in reach of a row, and whether a key_mask hides some. Returns the end of the
  * last. */
 static int64_t find_reach(const head_context *head, locus_tile *tile)
@@ -151,6 +174,7 @@ static int64_t find_reach(const head_context *head, locus_tile *tile)
     if (mask && !find_blocks(head, tile)) return 0;
     int64_t end = tile->whole ? tile->columns : find_columns(head, tile), seen = 0;
     if (end > 0 && mask) end = cut_hidden(tile);
+    if (end > 0 && mask) end -= skip_hidden(tile);
     if (end > 0 && key_mask) end = find_keys(head, tile, end, &seen);
     cut_columns(tile, end);
     tile->key_masked = key_mask && seen < tile->columns;
@@ -168,6 +192,7 @@ int locus_tile_begin(const head_context *head, const locus_queries *queries, int
     tile->last = key_tile + 1 == queries->tile_to;
     tile->skips_reset = 0;
     tile->key_masked = 0;
+    tile->masked = 0;
     tile->ragged = 0;
     tile->block_count = 1;
     tile->blocks[0] = (locus_block){0, tile->rows, 0, tile->columns, 0};
@@ -230,7 +255,7 @@ static void hide_block(const head_context *head, const locus_tile *tile, const l
 static void hide_masked(const head_context *head, const locus_tile *tile, float *scores)
 {
     const locus_tensor *key_mask = &head->in->key_mask;
-    for (int64_t g = 0; locus_present(&head->in->mask) && g < tile->block_count; g++)
+    for (int64_t g = 0; tile->masked && g < tile->block_count; g++)
         if (!tile->blocks[g].shows_all) hide_block(head, tile, &tile->blocks[g], scores);
     for (int64_t i = 0; tile->key_masked && i < tile->rows; i++) {
         const uint8_t *row =
@@ -260,9 +285,8 @@ static int is_seen(const head_context *head, const locus_tile *tile, int64_t i, 
 
 int locus_tile_is_plain(const head_context *head, const locus_tile *tile)
 {
-    return tile->whole && !tile->key_masked && !head->plan->late_bias &&
-           head->plan->call.softcap == 0.0 && !locus_present(&head->in->mask) &&
-           !locus_present(&head->in->bias_dense);
+    return tile->whole && !tile->key_masked && !tile->masked && !head->plan->late_bias &&
+           head->plan->call.softcap == 0.0 && !locus_present(&head->in->bias_dense);
 }
 
 void locus_tile_cap(const head_context *head, const locus_tile *tile, float *scores, float *slopes)
@@ -290,7 +314,7 @@ void locus_tile_uncap(const head_context *head, const locus_tile *tile, const fl
 void locus_tile_mask(const head_context *head, const locus_tile *tile, float *scores)
 {
     if (locus_present(&head->in->bias_dense)) add_dense(head, tile, scores);
-    if (tile->key_masked || locus_present(&head->in->mask)) hide_masked(head, tile, scores);
+    if (tile->key_masked || tile->masked) hide_masked(head, tile, scores);
 }
 
 /* The numbers that dropout has for query row m, key n and the batch entry at work. */

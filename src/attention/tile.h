@@ -27,6 +27,7 @@ typedef struct locus_tile {
     int whole;          /* causal and window let all pairs through           */
     int last;           /* of the key tiles that its rows reach              */
     int key_masked;     /* key_mask hides some column                        */
+    int masked;         /* mask hides some pair of the columns of its block  */
     int skips_reset;    /* pairs whose position part was replaced count as not seen */
     int ragged;         /* from and to do not ascend: rows in between see nothing   */
     int32_t from[MAX_TILE_ROWS], to[MAX_TILE_ROWS]; /* columns that causal and window let through,
@@ -35,7 +36,8 @@ typedef struct locus_tile {
     locus_block blocks[MAX_BLOCKS];
 } locus_tile;
 
-/* 0: no pair of the tile is seen, skip it. */
+/* 0: no pair of the tile is seen, skip it. Under a mask, the tile begins with the first panel that is
+ * seen, which need not be that of the key tile. */
 int locus_tile_begin(const head_context *head, const locus_queries *queries, int64_t key_tile,
                      locus_tile *tile);
 

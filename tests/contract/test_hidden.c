@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attention/cuts.h"
 #include "contract/variants.h"
 #include "support/check.h"
 #include "support/judge.h"
@@ -60,21 +61,42 @@ static void fill(const test_problem *p, pattern shown)
         ((uint8_t *)mask->data)[i] = (uint8_t)shown(i / Tk % Tq, i % Tk, i / Tk / Tq);
 }
 
+/* Around the ends of tiles, which masks make MASK_ROWS rows high, MASK_KEY_SIDE_TILE with a table on
+ * the key side; and long enough for groups of query tiles and several key tiles. */
+static const struct {
+    int64_t queries, keys;
+    int all; /* patterns and variants; else some of them */
+} sizes[] = {{300, 300, 1},
+             {7, 300, 1},
+             {MASK_ROWS - 1, SHORT_KEYS + 1, 0},
+             {2 * MASK_ROWS + 1, SHORT_KEYS, 0},
+             {MASK_KEY_SIDE_TILE + 1, 3 * MASK_KEY_SIDE_TILE - 1, 0},
+             {2 * MASK_KEY_SIDE_TILE, 2 * MASK_KEY_SIDE_TILE + 1, 0},
+             {GROUP_KEYS + 100, GROUP_KEYS + 100, 0}};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+static void test_hidden(size_t variant, size_t which, size_t size)
+{
+    const int64_t queries = sizes[size].queries, keys = sizes[size].keys;
+    if (!sizes[size].all && (variant + which + size) % 4 != 0) return;
+    if (!check_begin("hidden/%s/%s/%d-%d", patterns[which].name, masked[variant].name, (int)queries,
+                     (int)keys))
+        return;
+    const int64_t heads = queries > 400 ? 1 : 2;
+    test_problem *p = test_variant_problem(
+        &masked[variant], (test_spec){.B = heads, .H = heads, .Tq = queries, .Tk = keys, .D = 8});
+    if (p == NULL) return; /* TUPE with more queries than keys */
+    fill(p, patterns[which].shown);
+    test_judge(p, &(test_manner){0});
+    test_problem_free(p);
+}
+
 int main(int argc, char **argv)
 {
-    static const int64_t queries[] = {300, 7};
     if (!check_args(argc, argv)) return 2;
     for (size_t v = 0; v < sizeof masked / sizeof *masked; v += (check_sample() ? 3 : 1))
         for (size_t k = 0; k < sizeof patterns / sizeof *patterns; k++)
-            for (size_t t = 0; t < 2; t++) {
-                if (!check_begin("hidden/%s/%s/%d", patterns[k].name, masked[v].name,
-                                 (int)queries[t]))
-                    continue;
-                test_problem *p = test_variant_problem(
-                    &masked[v], (test_spec){.B = 2, .H = 2, .Tq = queries[t], .Tk = 300, .D = 8});
-                fill(p, patterns[k].shown);
-                test_judge(p, &(test_manner){0});
-                test_problem_free(p);
-            }
+            for (size_t size = 0; size < (check_sample() ? 2 : SIZES); size++)
+                test_hidden(v, k, size);
     return check_finish("hidden");
 }
