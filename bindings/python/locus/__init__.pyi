@@ -159,9 +159,25 @@ class Model:
         self, text: str | bytes, pair: str | bytes | None = None, *, truncate: int = 0
     ) -> NDArray[np.float32]: ...
     def attention(
-        self, text: str | bytes, layer: int, pair: str | bytes | None = None, *, truncate: int = 0
+        self,
+        text: str | bytes,
+        layer: int,
+        pair: str | bytes | None = None,
+        *,
+        truncate: int = 0,
+        stack: Literal["encoder", "decoder", "cross"] = "encoder",
+        decoder_ids: Sequence[int] | None = None,
     ) -> dict[str, Any]: ...
-    def explain(self, text: str | bytes, layer: int, head: int, **more: Any) -> Explanation: ...
+    def explain(
+        self,
+        text: str | bytes,
+        layer: int,
+        head: int,
+        *,
+        stack: Literal["encoder", "decoder", "cross"] = "encoder",
+        decoder_ids: Sequence[int] | None = None,
+        **more: Any,
+    ) -> Explanation: ...
 
 def schemes() -> list[Scheme]: ...
 def set_threads(threads: int) -> None: ...

@@ -10,17 +10,16 @@ from ._errors import LocusTypeError, LocusValueError
 from ._explain import explain
 from ._tokenizer import Tokenizer
 
-_HIDDEN, _LOGITS, _EMBEDDING, _QKV = 1, 2, 4, 8
+_HIDDEN, _LOGITS, _EMBEDDING, _QKV, _DECODER_HIDDEN, _DECODER_QKV, _CROSS_Q, _CROSS_KV = (1 << i for i in range(8))
+_STACKS = ("encoder", "decoder", "cross")  # locus_model_stack
 _BATCH = 2048  # tokens of one pass; more of them change no bit
 
 
 class _Texts:
     """Ids of several texts, one behind the other."""
 
-    def __init__(self, encodings):
-        self.ids = [encoding.ids for encoding in encodings]
-        self.tokens = [encoding.tokens for encoding in encodings]
-        self.types = [encoding.types for encoding in encodings]
+    def __init__(self, ids, tokens=None, types=None):
+        self.ids, self.tokens, self.types = ids, tokens, types
 
     def batches(self):
         """(first, last) of runs of texts with about _BATCH tokens together."""
@@ -38,8 +37,18 @@ def _joined(lists):
     return np.concatenate([np.asarray(part, np.int32) for part in lists] or [np.zeros(0, np.int32)]).tobytes()
 
 
+def _offsets(lists):
+    return np.cumsum([0] + [len(part) for part in lists], dtype=np.int64).tobytes()
+
+
 def _floats(raw, *shape):
-    return None if raw is None else np.frombuffer(raw, np.float32).reshape(shape)
+    return np.frombuffer(raw, np.float32).reshape(shape)
+
+
+def _layers(parts):
+    """The rows of every layer, in one array where all are as wide."""
+    arrays = [_floats(*part) for part in parts]
+    return np.stack(arrays) if len({array.shape for array in arrays}) == 1 else arrays
 
 
 class Model:
@@ -53,11 +62,11 @@ class Model:
     >>> locus.Model("opus-mt-en-fr")("The cat sleeps.")               # "Le chat dort."
 
     A model does what its head is for; `task` asks for something else. A text gives the same bits alone and in any batch.
-    The model never changes; threads may share it.
+    The model never changes; threads may share it. `locus.torch.Model` trains one.
     """
 
-    def __init__(self, folder, *, threads=0):
-        self._handle = _native.model_open(folder, threads)
+    def __init__(self, folder, *, threads=0, _trainable=False):
+        self._handle = _native.model_open(folder, threads, _trainable)
         self._folder = folder
         self.info = _native.model_info(self._handle)
         self._tokenizer = None
@@ -100,36 +109,60 @@ class Model:
     def hidden(self, text, pair=None, *, truncate=0):
         """What every layer made of a text: [layers + 1, tokens, width], after the embeddings first; a list of arrays where the
         model narrows its last states (OPT)."""
-        return self._run(self._encode([text], [pair], truncate), 0, 1, _HIDDEN)[0]
+        return _layers(self._run(self._encode([text], [pair], truncate), 0, 1, _HIDDEN)["hidden"])
 
     def logits(self, text, pair=None, *, truncate=0):
         """What the head says of a text, before softmax."""
         if not self.info["head"]:
             raise LocusValueError("logits: the model has no head that gives them")
-        return self._run(self._encode([text], [pair], truncate), 0, 1, _LOGITS)[1]
+        if self.info["decoder_layers"]:
+            raise LocusValueError("logits: its decoder gives them, token by token: see locus.torch.Model")
+        return self._logits(self._encode([text], [pair], truncate), 0, 1)
 
-    def attention(self, text, layer, pair=None, *, truncate=0):
-        """The attention of one layer on a text, as keywords of `locus.attend` and `locus.explain`."""
-        encoded = self._encode([text], [pair], truncate)
-        qkv = self._run(encoded, 0, 1, _QKV)[3]
-        if not 0 <= layer < len(qkv):
-            raise LocusValueError(f"layer: found {layer}, expected 0 to {len(qkv) - 1}")
+    def attention(self, text, layer, pair=None, *, truncate=0, stack="encoder", decoder_ids=None):
+        """The attention of one layer on a text, as keywords of `locus.attend` and `locus.explain`. Of an encoder-decoder also
+        stack="decoder", among the decoder's own tokens, and "cross", to the encoder's: on what the model answers to the text, or
+        on `decoder_ids`, start first."""
+        if stack not in _STACKS:
+            raise LocusValueError(f"stack: found {stack!r}, expected one of {', '.join(_STACKS)}")
+        if stack != "encoder" and not self.info["decoder_layers"]:
+            raise LocusValueError(f"stack: found {stack!r}, but the model has no decoder behind an encoder")
+        encoded, number = self._encode([text], [pair], truncate), _STACKS.index(stack)
+        q, kv, types = self._asked(encoded, stack, decoder_ids)
+        if not 0 <= layer < len(q):
+            raise LocusValueError(f"layer: found {layer}, expected 0 to {len(q) - 1}")
+        raw, queries, _ = q[layer]
+        other, keys = (bytes(kv[layer][0]), kv[layer][1]) if kv else (None, queries)
         scheme, causal, scale, options, tensors = _native.model_attention(
-            self._handle, layer, qkv[layer].tobytes(), qkv.shape[1]
+            self._handle, number, layer, bytes(raw), other, queries, keys, types
         )
         arrays = {name: _floats(raw, *shape) for name, (raw, shape) in tensors.items()}
         return dict(arrays, scheme=scheme, causal=bool(causal), scale=scale, **options)
 
-    def explain(self, text, layer, head, **more):
+    def explain(self, text, layer, head, *, stack="encoder", decoder_ids=None, **more):
         """The score of a head on a text, split into its terms: see `locus.explain`.
 
         >>> e = model.explain("The keys are here.", layer=3, head=2)
         >>> e.terms["position-content"]                                 # [tokens, tokens]
         >>> e.plot()
         """
-        return explain(**self.attention(text, layer), head=head, **more)
+        return explain(**self.attention(text, layer, stack=stack, decoder_ids=decoder_ids), head=head, **more)
 
     # ---- what is behind it ----
+
+    def _asked(self, encoded, stack, decoder_ids):
+        """q of every layer, k and v where they are others', types."""
+        if stack == "encoder":
+            types = self._types(encoded, 0, 1)
+            return self._run(encoded, 0, 1, _QKV)["qkv"], None, types
+        if decoder_ids is None:
+            answer, _ = _native.model_generate(self._handle, _joined(encoded.ids), _offsets(encoded.ids), {})[0]
+            decoder_ids = np.frombuffer(answer, np.int32)
+            decoder_ids = decoder_ids[: max(1, len(decoder_ids) - 1)]  # the last one asks nothing
+        if stack == "decoder":
+            return self._run(encoded, 0, 1, _DECODER_QKV, decoder=[decoder_ids])["decoder_qkv"], None, None
+        found = self._run(encoded, 0, 1, _CROSS_Q | _CROSS_KV, decoder=[decoder_ids])
+        return found["cross_q"], found["cross_kv"], None
 
     def _encode(self, texts, pairs, truncate):
         if pairs is None or isinstance(pairs, (str, bytes)):
@@ -137,47 +170,41 @@ class Model:
         if len(pairs) != len(texts):
             raise LocusTypeError(f"pair: found {len(pairs)} texts, expected {len(texts)}")
         most = self.info["most_tokens"]
-        encoded = _Texts([self.tokenizer(t, p, truncate=truncate) for t, p in zip(texts, pairs)])
+        found = [self.tokenizer(t, p, truncate=truncate) for t, p in zip(texts, pairs)]
+        encoded = _Texts([e.ids for e in found], [e.tokens for e in found], [e.types for e in found])
         for i, ids in enumerate(encoded.ids):
             if 0 < most < len(ids):
                 raise LocusValueError(f"text {i}: found {len(ids)} tokens, the model takes at most {most}; see truncate")
         return encoded
 
-    def _run(self, encoded, first, last, what, rows=None):
-        """hidden, logits, embedding, qkv of texts first .. last - 1."""
-        info, ids = self.info, encoded.ids[first:last]
-        offsets = np.cumsum([0] + [len(part) for part in ids], dtype=np.int64)
-        types = encoded.types[first:last] if self.tokenizer.has_types and info["types"] > 1 else None
-        hidden, logits, embedding, qkv = _native.model_run(
+    def _types(self, encoded, first, last):
+        known = encoded.types is not None and self.info["types"] > 1 and self.tokenizer.has_types
+        return _joined(encoded.types[first:last]) if known else None
+
+    def _run(self, encoded, first, last, what, rows=None, decoder=None, keep=False):
+        """What the bits of `what` ask for, of texts first .. last - 1: name: [(floats, rows, width) of every layer]."""
+        ids = encoded.ids[first:last]
+        return _native.model_run(
             self._handle,
             _joined(ids),
-            None if types is None else _joined(types),
-            offsets.tobytes(),
+            self._types(encoded, first, last),
+            _offsets(ids),
             None if rows is None else np.asarray(rows, np.int32).tobytes(),
+            None if decoder is None else _joined(decoder),
+            None if decoder is None else _offsets(decoder),
             what,
-        )
-        tokens, layers = int(offsets[-1]), info["layers"]
-        width = {"fill": info["vocabulary"], "generate": info["next_tokens"]}.get(info["head"], len(info["labels"]))
-        return (
-            self._states(hidden, tokens),
-            _floats(logits, -1, width) if logits else None,
-            _floats(embedding, len(ids), info["last_width"]),
-            _floats(qkv, layers, tokens, info["qkv_width"]),
+            keep,
         )
 
-    def _states(self, raw, tokens):
-        layers, width, last = self.info["layers"], self.info["width"], self.info["last_width"]
-        if raw is None or width == last:
-            return _floats(raw, layers + 1, tokens, width)
-        numbers, split = np.frombuffer(raw, np.float32), layers * tokens * width
-        return [*numbers[:split].reshape(layers, tokens, width), numbers[split:].reshape(tokens, last)]
+    def _logits(self, encoded, first, last, rows=None):
+        return _floats(*self._run(encoded, first, last, _LOGITS, rows)["logits"][0])
 
     def _answer(self, encoded, task):
         answer = {"embed": self._embed, "classify": self._classify, "tokens": self._tag, "fill": self._fill}[task]
         return [found for first, last in encoded.batches() for found in answer(encoded, first, last)]
 
     def _embed(self, encoded, first, last):
-        return list(self._run(encoded, first, last, _EMBEDDING)[2])
+        return list(_floats(*self._run(encoded, first, last, _EMBEDDING)["embedding"][0]))
 
     def _probabilities(self, logits):
         x = logits.astype(np.float64)
@@ -187,11 +214,11 @@ class Model:
         return e / e.sum(axis=-1, keepdims=True)
 
     def _classify(self, encoded, first, last):
-        rows = self._probabilities(self._run(encoded, first, last, _LOGITS)[1])
+        rows = self._probabilities(self._logits(encoded, first, last))
         return [dict(zip(self.info["labels"], map(float, row))) for row in rows]
 
     def _tag(self, encoded, first, last):
-        logits = self._run(encoded, first, last, _LOGITS)[1]
+        logits = self._logits(encoded, first, last)
         tags = iter([self.info["labels"][i] for i in logits.argmax(axis=-1)])
         return [[(token, next(tags)) for token in encoded.tokens[i]] for i in range(first, last)]
 
@@ -201,7 +228,7 @@ class Model:
             raise LocusValueError("fill: its tokenizer has no mask")
         ids = [id for part in encoded.ids[first:last] for id in part]
         rows = [i for i, id in enumerate(ids) if id == mask]
-        probabilities = self._probabilities(self._run(encoded, first, last, _LOGITS, rows)[1]) if rows else []
+        probabilities = self._probabilities(self._logits(encoded, first, last, rows)) if rows else []
         best = (
             [(self.tokenizer.token(int(i)), float(row[i])) for i in np.argsort(-row, kind="stable")[:5]]
             for row in probabilities
@@ -209,6 +236,5 @@ class Model:
         return [[next(best) for id in part if id == mask] for part in encoded.ids[first:last]]
 
     def _generate(self, encoded, settings):
-        offsets = np.cumsum([0] + [len(part) for part in encoded.ids], dtype=np.int64)
-        found = _native.model_generate(self._handle, _joined(encoded.ids), offsets.tobytes(), settings)
+        found = _native.model_generate(self._handle, _joined(encoded.ids), _offsets(encoded.ids), settings)
         return [self.tokenizer.decode(np.frombuffer(ids, np.int32).tolist()) for ids, _ in found]

@@ -54,13 +54,40 @@ def picture(
 def render(figure: object, format: str, theme: str, width: int, prefix: str | None, /) -> str: ...
 def rules(config: _Config, shapes: dict[str, tuple[int, ...]], /) -> dict[str, Any]: ...
 def sinusoids(table: str, width: int, first: int, count: int, /) -> bytearray: ...
-def model_open(folder: str | PathLike[str], threads: int, /) -> object: ...
+def model_open(folder: str | PathLike[str], threads: int, trainable: bool, /) -> object: ...
 def model_info(model: object, /) -> dict[str, Any]: ...
 def model_run(
-    model: object, ids: bytes, types: bytes | None, offsets: bytes, rows: bytes | None, what: int, /
-) -> tuple[bytearray | None, bytearray | None, bytearray | None, bytearray | None]: ...
+    model: object,
+    ids: bytes,
+    types: bytes | None,
+    offsets: bytes,
+    rows: bytes | None,
+    decoder_ids: bytes | None,
+    decoder_offsets: bytes | None,
+    what: int,
+    keep: bool,
+    /,
+) -> dict[str, Any]: ...
+def model_parameters(model: object, /) -> list[tuple[str, object, int]]: ...
+def model_update(model: object, /) -> None: ...
+def model_backward(
+    kept: object,
+    hidden: list[bytes | None] | None,
+    logits: bytes | None,
+    embedding: bytes | None,
+    decoder_hidden: list[bytes | None] | None,
+    /,
+) -> bytearray: ...
 def model_attention(
-    model: object, layer: int, qkv: bytes, tokens: int, /
+    model: object,
+    stack: int,
+    layer: int,
+    q: bytes,
+    kv: bytes | None,
+    queries: int,
+    keys: int,
+    types: bytes | None,
+    /,
 ) -> tuple[str, int, float | None, dict[str, Any], dict[str, Any]]: ...
 def model_generate(
     model: object, ids: bytes, offsets: bytes, settings: dict[str, Any], /

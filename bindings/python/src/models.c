@@ -13,7 +13,7 @@ static void free_model(PyObject *capsule)
     locus_model_free(PyCapsule_GetPointer(capsule, model_name));
 }
 
-static const locus_model *model_of(PyObject *capsule)
+locus_model *native_model_of(PyObject *capsule)
 {
     return PyCapsule_GetPointer(capsule, model_name);
 }
@@ -21,12 +21,14 @@ static const locus_model *model_of(PyObject *capsule)
 PyObject *native_model_open(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    if (native_check_count("model_open", count, 2) != 0) return NULL;
+    if (native_check_count("model_open", count, 3) != 0) return NULL;
     const long threads = PyLong_AsLong(args[1]);
+    const int trainable = PyObject_IsTrue(args[2]);
     PyObject *bytes = PyErr_Occurred() ? NULL : native_path(args[0]);
     if (bytes == NULL) return NULL;
     const locus_model_config config = {.size = sizeof config,
-                                       .threads = threads > 0 ? (uint32_t)threads : 0};
+                                       .threads = threads > 0 ? (uint32_t)threads : 0,
+                                       .trainable = trainable == 1};
     const char *name = PyBytes_AsString(bytes);
     locus_model *model = NULL;
     locus_error error = {.text = ""};
@@ -58,7 +60,7 @@ static PyObject *labels_of(const locus_model *model, int64_t count)
 PyObject *native_model_info(PyObject *module, PyObject *capsule)
 {
     (void)module;
-    const locus_model *model = model_of(capsule);
+    const locus_model *model = native_model_of(capsule);
     locus_model_info info = {.size = sizeof info};
     if (model == NULL) return NULL;
     locus_model_describe(model, &info);
@@ -85,19 +87,36 @@ PyObject *native_model_info(PyObject *module, PyObject *capsule)
 
 /* ---- running ---- */
 
+/* What a run may give, in the order of the bits by which it is asked for. */
+typedef enum part {
+    HIDDEN,
+    LOGITS,
+    EMBEDDING,
+    QKV,
+    DECODER_HIDDEN,
+    DECODER_QKV,
+    CROSS_Q,
+    CROSS_KV,
+    PARTS
+} part;
+static const char *const part_names[PARTS] = {"hidden",  "logits",         "embedding",
+                                              "qkv",     "decoder_hidden", "decoder_qkv",
+                                              "cross_q", "cross_kv"};
+
 typedef struct run {
+    PyObject *capsule;
     const locus_model *model;
-    locus_model_info info;
-    const int64_t *offsets;
-    int64_t texts, tokens;
+    locus_model_info info, decoder; /* decoder.layers 0: no decoder runs */
+    const int64_t *offsets, *decoder_offsets;
+    int64_t texts, tokens, decoder_tokens;
     locus_model_batch batch;
-    PyObject *hidden, *logits, *embedding, *qkv; /* bytearrays; NULL: not wanted */
-    float **layers;                              /* pointers into hidden, then into qkv */
-    locus_model_results results;
+    PyObject *found; /* name: [(bytearray, rows, width) of every layer] */
+    float **arrays[PARTS];
+    int keep;       /* 1: for the way back */
+    PyObject *kept; /* what that needs */
 } run;
 
-/* `object` as `size` bytes each; -1: an exception is set. */
-static int64_t array_of(PyObject *object, const void **data, size_t size)
+int64_t native_array(PyObject *object, const void **data, size_t size)
 {
     char *bytes = NULL;
     Py_ssize_t length = 0;
@@ -106,137 +125,224 @@ static int64_t array_of(PyObject *object, const void **data, size_t size)
     return (int64_t)((size_t)length / size);
 }
 
-static int read_arrays(run *r, PyObject *const *args)
+/* Numbers that must be as many as there are tokens. */
+static int read_equal(PyObject *object, const char *name, int64_t count, const void **data)
 {
-    const void *ids = NULL, *types = NULL, *offsets = NULL, *rows = NULL;
-    const int64_t tokens = array_of(args[1], &ids, sizeof(int32_t));
-    const int64_t marks = tokens < 0 ? -1 : array_of(args[3], &offsets, sizeof(int64_t));
-    if (marks < 0) return -1;
-    if (args[2] != Py_None) {
-        const int64_t found = array_of(args[2], &types, sizeof(int32_t));
-        if (found < 0) return -1;
-        if (found != tokens) {
-            native_refuse(LOCUS_ERR_ARGUMENT, "types: found %lld numbers, expected %lld",
-                          (long long)found, (long long)tokens);
-            return -1;
-        }
-    }
-    if (args[4] != Py_None) {
-        r->batch.row_count = array_of(args[4], &rows, sizeof(int32_t));
-        if (r->batch.row_count < 0) return -1;
-    }
-    r->offsets = offsets;
-    r->texts = marks - 1;
-    if (r->texts < 0 || r->offsets[r->texts] != tokens) {
-        native_refuse(LOCUS_ERR_ARGUMENT, "offsets: the last one is not the number of ids");
+    if (object == Py_None) return 0;
+    const int64_t found = native_array(object, data, sizeof(int32_t));
+    if (found >= 0 && found != count)
+        native_refuse(LOCUS_ERR_ARGUMENT, "%s: found %lld numbers, expected %lld", name,
+                      (long long)found, (long long)count);
+    return found == count ? 0 : -1;
+}
+
+/* Ids and where the texts among them begin. */
+static int read_ids(PyObject *ids_object, PyObject *offsets_object, const void **ids,
+                    const int64_t **offsets, int64_t *texts, int64_t *tokens)
+{
+    const void *marks = NULL;
+    *tokens = native_array(ids_object, ids, sizeof(int32_t));
+    const int64_t count = *tokens < 0 ? -1 : native_array(offsets_object, &marks, sizeof(int64_t));
+    if (count < 0) return -1;
+    *offsets = marks;
+    *texts = count - 1;
+    if (*texts >= 0 && (*offsets)[*texts] == *tokens) return 0;
+    native_refuse(LOCUS_ERR_ARGUMENT, "offsets: the last one is not the number of ids");
+    return -1;
+}
+
+static int read_decoder(run *r, PyObject *ids, PyObject *offsets)
+{
+    const void *found = NULL;
+    int64_t texts = 0;
+    locus_error error = {.text = ""};
+    if (ids == Py_None) return 0;
+    if (read_ids(ids, offsets, &found, &r->decoder_offsets, &texts, &r->decoder_tokens) != 0)
+        return -1;
+    if (texts != r->texts) {
+        native_refuse(LOCUS_ERR_ARGUMENT, "decoder_ids: found %lld texts, expected %lld",
+                      (long long)texts, (long long)r->texts);
         return -1;
     }
-    r->tokens = tokens;
+    r->batch.decoder_ids = found;
+    const locus_status status =
+        locus_model_describe_stack(r->model, LOCUS_MODEL_DECODER, &r->decoder, &error);
+    if (status != LOCUS_OK) native_raise(status, error.text);
+    return status == LOCUS_OK ? 0 : -1;
+}
+
+static int read_arrays(run *r, PyObject *const *args)
+{
+    const void *ids = NULL, *types = NULL, *rows = NULL;
+    if (read_ids(args[1], args[3], &ids, &r->offsets, &r->texts, &r->tokens) != 0 ||
+        read_equal(args[2], "types", r->tokens, &types) != 0 ||
+        read_decoder(r, args[5], args[6]) != 0)
+        return -1;
+    if (args[4] != Py_None) {
+        r->batch.row_count = native_array(args[4], &rows, sizeof(int32_t));
+        if (r->batch.row_count < 0) return -1;
+    }
     r->batch.ids = ids;
     r->batch.types = types;
     r->batch.rows = rows;
     return 0;
 }
 
-static int64_t logit_count(const run *r)
+/* ---- what comes out ---- */
+
+typedef struct extent {
+    int64_t layers, rows, width, last; /* last: width of the last layer */
+} extent;
+
+static extent logits_of(const run *r)
 {
     const int64_t rows = r->batch.rows != NULL ? r->batch.row_count : r->tokens;
     switch (r->info.head) {
-    case LOCUS_MODEL_CLASSIFY: return r->texts * r->info.labels;
-    case LOCUS_MODEL_TAG: return r->tokens * r->info.labels;
-    case LOCUS_MODEL_FILL: return rows * r->info.vocabulary;
-    case LOCUS_MODEL_GENERATE: return r->tokens * r->info.next_tokens;
-    default: return 0;
+    case LOCUS_MODEL_CLASSIFY: return (extent){1, r->texts, r->info.labels, r->info.labels};
+    case LOCUS_MODEL_TAG: return (extent){1, r->tokens, r->info.labels, r->info.labels};
+    case LOCUS_MODEL_FILL: return (extent){1, rows, r->info.vocabulary, r->info.vocabulary};
+    case LOCUS_MODEL_GENERATE:
+        return (extent){1, r->decoder.layers > 0 ? r->decoder_tokens : r->tokens,
+                        r->info.next_tokens, r->info.next_tokens};
+    default: return (extent){1, 0, 0, 0};
     }
 }
 
-/* Room for `count` floats where `wanted`; -1: an exception is set. */
-static int make(PyObject **bytes, int wanted, int64_t count)
+static extent extent_of(const run *r, part which)
 {
-    if (!wanted) return 0;
-    if (count > INT64_MAX / (int64_t)sizeof(float)) {
-        PyErr_NoMemory();
-        return -1;
+    const locus_model_info *i = &r->info, *d = &r->decoder;
+    const int64_t A = d->heads * d->head_dim;
+    switch (which) {
+    case HIDDEN: return (extent){i->layers + 1, r->tokens, i->width, i->last_width};
+    case LOGITS: return logits_of(r);
+    case EMBEDDING: return (extent){1, r->texts, i->last_width, i->last_width};
+    case QKV: return (extent){i->layers, r->tokens, i->qkv_width, i->qkv_width};
+    case DECODER_HIDDEN: return (extent){d->layers + 1, r->decoder_tokens, d->width, d->last_width};
+    case DECODER_QKV: return (extent){d->layers, r->decoder_tokens, d->qkv_width, d->qkv_width};
+    case CROSS_Q: return (extent){d->layers, r->decoder_tokens, A, A};
+    case CROSS_KV: return (extent){d->layers, r->tokens, 2 * A, 2 * A};
+    case PARTS: break;
     }
-    *bytes = PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(count * (int64_t)sizeof(float)));
-    return *bytes != NULL ? 0 : -1;
+    return (extent){0, 0, 0, 0};
 }
 
-static float *floats_of(PyObject *bytes)
+PyObject *native_floats(int64_t count)
 {
-    return bytes != NULL ? (float *)(void *)PyByteArray_AsString(bytes) : NULL;
+    if (count > INT64_MAX / (int64_t)sizeof(float)) return PyErr_NoMemory();
+    return PyByteArray_FromStringAndSize(NULL, (Py_ssize_t)(count * (int64_t)sizeof(float)));
 }
 
-/* what: 1 hidden, 2 logits, 4 embedding, 8 qkv. */
+static float *floats_of(PyObject *bytes) { return (float *)(void *)PyByteArray_AsString(bytes); }
+
+/* Room for one part, in r->found and r->arrays. */
+static int make_part(run *r, part which)
+{
+    const extent e = extent_of(r, which);
+    PyObject *list = PyList_New(0);
+    r->arrays[which] = calloc((size_t)e.layers + 1, sizeof *r->arrays[which]);
+    for (int64_t l = 0; list != NULL && r->arrays[which] != NULL && l < e.layers; l++) {
+        const int64_t width = l + 1 < e.layers ? e.width : e.last;
+        PyObject *bytes = native_floats(e.rows * width);
+        if (bytes != NULL) r->arrays[which][l] = floats_of(bytes);
+        PyObject *entry = bytes == NULL
+                              ? NULL
+                              : Py_BuildValue("(NLL)", bytes, (long long)e.rows, (long long)width);
+        if (entry == NULL || PyList_Append(list, entry) != 0) Py_CLEAR(list);
+        Py_XDECREF(entry);
+    }
+    const int made = list != NULL && r->arrays[which] != NULL &&
+                     PyDict_SetItemString(r->found, part_names[which], list) == 0;
+    if (!made && !PyErr_Occurred()) PyErr_NoMemory();
+    Py_XDECREF(list);
+    return made ? 0 : -1;
+}
+
 static int make_room(run *r, long what)
 {
-    const int64_t L = r->info.layers, state = r->tokens * r->info.width;
-    const int64_t row = r->tokens * r->info.qkv_width;
-    if (make(&r->hidden, (what & 1) != 0, L * state + r->tokens * r->info.last_width) != 0 ||
-        make(&r->logits, (what & 2) != 0, logit_count(r)) != 0 ||
-        make(&r->embedding, (what & 4) != 0, r->texts * r->info.last_width) != 0 ||
-        make(&r->qkv, (what & 8) != 0, L * row) != 0)
-        return -1;
-    r->layers = calloc((size_t)(2 * L + 1), sizeof *r->layers);
-    if (r->layers == NULL) {
-        PyErr_NoMemory();
-        return -1;
-    }
-    for (int64_t l = 0; r->hidden != NULL && l <= L; l++)
-        r->layers[l] = floats_of(r->hidden) + l * state;
-    for (int64_t l = 0; r->qkv != NULL && l < L; l++)
-        r->layers[L + 1 + l] = floats_of(r->qkv) + l * row;
-    r->results = (locus_model_results){.size = sizeof r->results,
-                                       .hidden = r->hidden != NULL ? r->layers : NULL,
-                                       .logits = floats_of(r->logits),
-                                       .embedding = floats_of(r->embedding),
-                                       .qkv = r->qkv != NULL ? r->layers + L + 1 : NULL};
+    r->found = PyDict_New();
+    if (r->found == NULL) return -1;
+    for (int which = 0; which < PARTS; which++)
+        if ((what >> which & 1) != 0 && make_part(r, (part)which) != 0) return -1;
     return 0;
 }
 
-static locus_status compute(const run *r, locus_error *error)
+static locus_model_results results_of(const run *r)
 {
-    locus_model_pass *pass = NULL;
-    locus_status status = locus_model_pass_new(&pass, r->model, r->offsets, r->texts, error);
+    return (locus_model_results){.size = sizeof(locus_model_results),
+                                 .hidden = r->arrays[HIDDEN],
+                                 .logits = r->arrays[LOGITS] != NULL ? r->arrays[LOGITS][0] : NULL,
+                                 .embedding =
+                                     r->arrays[EMBEDDING] != NULL ? r->arrays[EMBEDDING][0] : NULL,
+                                 .qkv = r->arrays[QKV],
+                                 .decoder_hidden = r->arrays[DECODER_HIDDEN],
+                                 .decoder_qkv = r->arrays[DECODER_QKV],
+                                 .cross_q = r->arrays[CROSS_Q],
+                                 .cross_kv = r->arrays[CROSS_KV]};
+}
+
+static locus_status compute(const run *r, native_kept *kept, locus_error *error)
+{
+    const locus_model_results results = results_of(r);
+    locus_status status =
+        r->decoder.layers > 0
+            ? locus_model_pass_both(&kept->pass, r->model, r->offsets, r->decoder_offsets, r->texts,
+                                    error)
+            : locus_model_pass_new(&kept->pass, r->model, r->offsets, r->texts, error);
     if (status != LOCUS_OK) return status;
-    const size_t bytes = locus_model_workspace(pass);
+    const size_t bytes = locus_model_workspace(kept->pass);
     void *workspace = malloc(bytes + 1);
-    status = workspace != NULL
-                 ? locus_model_forward(pass, &r->batch, &r->results, workspace, bytes, error)
-                 : LOCUS_ERR_MEMORY;
+    kept->bytes = r->keep ? locus_model_kept(kept->pass) : 0;
+    kept->data = r->keep ? malloc(kept->bytes + 1) : NULL;
+    if (workspace == NULL || (r->keep && kept->data == NULL))
+        status = LOCUS_ERR_MEMORY;
+    else if (r->keep)
+        status = locus_model_forward_kept(kept->pass, &r->batch, &results, kept->data, kept->bytes,
+                                          workspace, bytes, error);
+    else
+        status = locus_model_forward(kept->pass, &r->batch, &results, workspace, bytes, error);
     free(workspace);
-    locus_model_pass_free(pass);
     return status;
 }
 
-static PyObject *given(PyObject *bytes) { return bytes != NULL ? bytes : Py_None; }
+/* The results as a dict, with "kept" where it is wanted. */
+static PyObject *answer_of(run *r)
+{
+    native_kept kept = {.pass = NULL};
+    locus_error error = {.text = "out of memory"};
+    locus_status status = LOCUS_OK;
+    Py_BEGIN_ALLOW_THREADS status = compute(r, &kept, &error);
+    Py_END_ALLOW_THREADS if (status == LOCUS_OK && r->keep)
+    {
+        PyObject *capsule = native_kept_new(r->capsule, &kept); /* takes what is in it */
+        if (capsule == NULL || PyDict_SetItemString(r->found, "kept", capsule) != 0)
+            status = LOCUS_ERR_MEMORY;
+        Py_XDECREF(capsule);
+        return status == LOCUS_OK ? Py_NewRef(r->found) : NULL;
+    }
+    native_kept_clear(&kept);
+    if (status == LOCUS_OK) return Py_NewRef(r->found);
+    native_raise(status, error.text);
+    return NULL;
+}
 
-/* model_run(model, ids, types, offsets, rows, what) */
+/* model_run(model, ids, types, offsets, rows, decoder_ids, decoder_offsets, what, keep) */
 PyObject *native_model_run(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    if (native_check_count("model_run", count, 6) != 0) return NULL;
-    run r = {.model = model_of(args[0]),
+    if (native_check_count("model_run", count, 9) != 0) return NULL;
+    run r = {.capsule = args[0],
+             .model = native_model_of(args[0]),
              .info = {.size = sizeof r.info},
+             .decoder = {.size = sizeof r.decoder},
              .batch = {.size = sizeof r.batch}};
-    const long what = PyLong_AsLong(args[5]);
+    const long what = PyLong_AsLong(args[7]);
+    r.keep = PyObject_IsTrue(args[8]) == 1;
     if (r.model == NULL || PyErr_Occurred()) return NULL;
     locus_model_describe(r.model, &r.info);
-    PyObject *answer = NULL;
-    if (read_arrays(&r, args) == 0 && make_room(&r, what) == 0) {
-        locus_error error = {.text = "out of memory"};
-        locus_status status = LOCUS_OK;
-        Py_BEGIN_ALLOW_THREADS status = compute(&r, &error);
-        Py_END_ALLOW_THREADS if (status == LOCUS_OK) answer =
-            Py_BuildValue("(OOOO)", given(r.hidden), given(r.logits), given(r.embedding),
-                          given(r.qkv));
-        else native_raise(status, error.text);
-    }
-    free(r.layers);
-    Py_XDECREF(r.hidden);
-    Py_XDECREF(r.logits);
-    Py_XDECREF(r.embedding);
-    Py_XDECREF(r.qkv);
+    PyObject *answer =
+        read_arrays(&r, args) == 0 && make_room(&r, what) == 0 ? answer_of(&r) : NULL;
+    for (int which = 0; which < PARTS; which++) free(r.arrays[which]);
+    Py_XDECREF(r.found);
     return answer;
 }
 
@@ -311,31 +417,51 @@ static PyObject *options_of(const locus_config *config)
     return dict;
 }
 
-/* model_attention(model, layer, qkv, tokens) -> scheme, causal, scale or None, options, tensors */
+/* Rows of q, and of k and v where they are others', of one sequence. */
+static int read_attended(const locus_model *model, PyObject *const *args,
+                         locus_model_attended *attended)
+{
+    const void *q = NULL, *kv = NULL, *types = NULL;
+    locus_model_info info = {.size = sizeof info};
+    locus_error error = {.text = ""};
+    attended->stack = (uint32_t)PyLong_AsUnsignedLong(args[1]);
+    attended->layer = PyLong_AsLongLong(args[2]);
+    attended->queries = PyLong_AsLongLong(args[5]);
+    attended->keys = PyLong_AsLongLong(args[6]);
+    if (PyErr_Occurred()) return -1;
+    const locus_status status = locus_model_describe_stack(model, attended->stack, &info, &error);
+    if (status != LOCUS_OK) {
+        native_raise(status, error.text);
+        return -1;
+    }
+    const int64_t width = info.qkv_width;
+    if (read_equal(args[3], "q", attended->queries * width, &q) != 0 ||
+        read_equal(args[4], "kv", attended->keys * 2 * width, &kv) != 0 ||
+        read_equal(args[7], "types", attended->queries, &types) != 0)
+        return -1;
+    attended->q = q;
+    attended->kv = kv;
+    attended->types = types;
+    return 0;
+}
+
+/* model_attention(model, stack, layer, q, kv, queries, keys, types) -> scheme, causal, scale or None,
+ * options, tensors */
 PyObject *native_model_attention(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    if (native_check_count("model_attention", count, 4) != 0) return NULL;
-    const locus_model *model = model_of(args[0]);
-    const long long layer = PyLong_AsLongLong(args[1]), tokens = PyLong_AsLongLong(args[3]);
-    const void *qkv = NULL;
-    if (model == NULL || PyErr_Occurred()) return NULL;
-    locus_model_info info = {.size = sizeof info};
-    locus_model_describe(model, &info);
-    const int64_t floats = array_of(args[2], &qkv, sizeof(float));
-    if (floats < 0) return NULL;
-    if (tokens < 0 || floats != tokens * info.qkv_width) {
-        native_refuse(LOCUS_ERR_ARGUMENT, "qkv: not a row of %lld for every token",
-                      (long long)info.qkv_width);
-        return NULL;
-    }
+    if (native_check_count("model_attention", count, 8) != 0) return NULL;
+    const locus_model *model = native_model_of(args[0]);
+    locus_model_attended attended = {.size = sizeof attended};
+    if (model == NULL || read_attended(model, args, &attended) != 0) return NULL;
     locus_config config;
     locus_tensors in;
     locus_error error = {.text = ""};
-    float *room = PyMem_Calloc((size_t)locus_model_attention_room(model, tokens) + 1, sizeof *room);
+    float *room =
+        PyMem_Calloc((size_t)locus_model_attended_room(model, &attended) + 1, sizeof *room);
     if (room == NULL) return PyErr_NoMemory();
     const locus_status status =
-        locus_model_attention_in(model, layer, qkv, tokens, room, &config, &in, &error);
+        locus_model_attended_call(model, &attended, room, &config, &in, &error);
     PyObject *tensors = status == LOCUS_OK ? tensors_of(&in) : NULL;
     PyMem_Free(room);
     if (status != LOCUS_OK) {
@@ -433,24 +559,26 @@ PyObject *native_model_generate(PyObject *module, PyObject *const *args, Py_ssiz
 {
     (void)module;
     if (native_check_count("model_generate", count, 4) != 0) return NULL;
-    const locus_model *model = model_of(args[0]);
-    PyObject *const arrays[] = {args[0], args[1], Py_None, args[2], Py_None};
-    run r = {.model = model, .batch = {.size = sizeof r.batch}};
+    const locus_model *model = native_model_of(args[0]);
+    const void *ids = NULL;
+    const int64_t *offsets = NULL;
+    int64_t texts = 0, tokens = 0;
     locus_generation generation = {.size = sizeof generation};
-    if (model == NULL || read_arrays(&r, arrays) != 0) return NULL;
+    if (model == NULL || read_ids(args[1], args[2], &ids, &offsets, &texts, &tokens) != 0)
+        return NULL;
     locus_generation_init(&generation, model);
     if (read_settings(&generation, args[3]) != 0) return NULL;
     locus_generated *generated = NULL;
     locus_error error = {.text = ""};
     locus_status status = LOCUS_OK;
     Py_BEGIN_ALLOW_THREADS status =
-        locus_generate(&generated, model, &generation, r.batch.ids, r.offsets, r.texts, &error);
+        locus_generate(&generated, model, &generation, ids, offsets, texts, &error);
     Py_END_ALLOW_THREADS if (status != LOCUS_OK)
     {
         native_raise(status, error.text);
         return NULL;
     }
-    PyObject *list = texts_of(generated, r.texts);
+    PyObject *list = texts_of(generated, texts);
     locus_generated_free(generated);
     return list;
 }

@@ -192,11 +192,38 @@ PyObject *native_render(PyObject *module, PyObject *const *args, Py_ssize_t coun
 
 /* ---- models.c ---- */
 
+/* The model of a capsule; NULL: an exception is set. */
+locus_model *native_model_of(PyObject *capsule);
+
+/* `object`, which must be bytes, as numbers of `size` bytes each: how many; -1: an exception is set. */
+int64_t native_array(PyObject *object, const void **data, size_t size);
+
+/* A bytearray of so many floats. */
+PyObject *native_floats(int64_t count);
+
 PyObject *native_model_open(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_model_info(PyObject *module, PyObject *capsule);
 PyObject *native_model_run(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_model_attention(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_model_generate(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+/* ---- training.c: gradients through models ---- */
+
+/* What a forward pass leaves for the way back. */
+typedef struct native_kept {
+    PyObject *model; /* its capsule, which must stay */
+    locus_model_pass *pass;
+    void *data;
+    size_t bytes;
+} native_kept;
+
+/* A capsule that takes what is in *kept, whatever comes of it, and holds the model. */
+PyObject *native_kept_new(PyObject *model, native_kept *kept);
+void native_kept_clear(native_kept *kept);
+
+PyObject *native_model_parameters(PyObject *module, PyObject *capsule);
+PyObject *native_model_update(PyObject *module, PyObject *capsule);
+PyObject *native_model_backward(PyObject *module, PyObject *const *args, Py_ssize_t count);
 
 /* ---- tokenizers.c ---- */
 

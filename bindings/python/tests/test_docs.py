@@ -45,6 +45,14 @@ def test_tensors_and_training(capsys, monkeypatch):
     assert names["tangent"].shape == names["x"].shape or names["tangent"].abs().sum() > 0
 
 
+def test_finetuning(capsys, monkeypatch):
+    pytest.importorskip("torch")
+    monkeypatch.chdir(ROOT)
+    run("models.md", {})
+    losses = [float(loss) for loss in re.findall(r"step \d: ([0-9.]+) nats", capsys.readouterr().out)]
+    assert len(losses) == 5 and losses[-1] < 0.7 * losses[0]
+
+
 def test_patch():
     torch = pytest.importorskip("torch")
     transformers = pytest.importorskip("transformers")

@@ -86,7 +86,7 @@ def _native_run(folder: str, texts: list):
     offsets = numpy.cumsum([0] + [len(text) for text in texts], dtype=numpy.int64).tobytes()
 
     def run():
-        found = _native.model_run(model._handle, flat, None, offsets, None, EMBEDDING)[2]
+        found = _native.model_run(model._handle, flat, None, offsets, None, None, None, EMBEDDING, False)["embedding"][0][0]
         return torch.from_numpy(numpy.frombuffer(found, numpy.float32).reshape(len(texts), -1))
 
     return run

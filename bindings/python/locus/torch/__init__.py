@@ -4,12 +4,14 @@
 from . import hub
 from .adapter import original_code
 from .functional import attend
+from .model import Model
 from .ring import ring_attend, ring_rows
 from .patch import Entry, Report, is_patched, patch, patched, unpatch
 from .sdpa import scaled_dot_product_attention
 
 __all__ = [
     "Entry",
+    "Model",
     "Report",
     "attend",
     "is_patched",
