@@ -95,6 +95,8 @@ typedef struct locus_generation {
     /* Told each token as it is chosen, but not by beam search. NULL: nobody */
     void (*token)(void *context, int64_t text, int32_t id);
     void *context;
+    uint32_t renormalize; /* 1: beam search counts probabilities among what is not forbidden */
+    uint32_t reserved;    /* 0 */
 } locus_generation;
 
 /* What generation_config.json says, else config.json, else transformers' defaults, which are greedy

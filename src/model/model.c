@@ -27,11 +27,24 @@ static locus_status unknown_family(const char *type, locus_error *error)
                       locus_escape(quoted, sizeof quoted, type, strlen(type)), list);
 }
 
-static int has_head_names(const model_family *family)
+static int has_names(const model_family *family, model_slot slot)
 {
     const model_name *n = family->names;
-    while (n->name != NULL && n->slot != SLOT_HEAD_OUT && n->slot != SLOT_FILL_OUT_BIAS) n++;
+    while (n->name != NULL && n->slot != slot) n++;
     return n->name != NULL;
+}
+
+/* Which head there is, of a family that has any. */
+static locus_status read_head(locus_model *m, const model_settings *s, locus_error *error)
+{
+    const int labels = has_names(m->family, SLOT_HEAD_OUT);
+    if (!labels && !has_names(m->family, SLOT_FILL_OUT_BIAS)) return LOCUS_OK;
+    LOCUS_TRY(model_read_head(s, &m->description, error));
+    const locus_model_head head = m->description.head;
+    if (!labels && (head == LOCUS_MODEL_CLASSIFY || head == LOCUS_MODEL_TAG))
+        return model_setting_refuse(s, "architectures.0", "one without labels, of this family",
+                                    error);
+    return LOCUS_OK;
 }
 
 static locus_status read_labels(locus_model *m, const model_settings *s, locus_error *error)
@@ -87,8 +100,7 @@ static locus_status read_config(locus_model *m, const char *folder, locus_error 
         status = m->family != NULL ? m->family->describe(&s, &m->description, error)
                                    : unknown_family(type, error);
     }
-    if (status == LOCUS_OK && has_head_names(m->family))
-        status = model_read_head(&s, &m->description, error);
+    if (status == LOCUS_OK) status = read_head(m, &s, error);
     if (status == LOCUS_OK) status = read_labels(m, &s, error);
     if (m->description.kv_heads == 0) m->description.kv_heads = m->description.heads;
     if (status == LOCUS_OK && m->description.head == LOCUS_MODEL_GENERATE)

@@ -58,6 +58,7 @@ RANDOM = {
     "mpnet": ("MPNet", dict(SMALL, max_position_embeddings=66)),
     "deberta-v3": ("DebertaV2", DISENTANGLED),
     "deberta-v2-convolution": ("DebertaV2", dict(DISENTANGLED, conv_kernel_size=3, conv_act="gelu")),
+    "deberta-v2-few-positions": ("DebertaV2", dict(DISENTANGLED, position_buckets=256)),
     "deberta-v2-own-maps": (
         "DebertaV2",
         dict(

@@ -104,6 +104,7 @@ CONFIGURED = (
     dict(num_beams=3, early_stopping="never", length_penalty=0.5, bad_words_ids=[[11], [4, 9]], forced_eos_token_id=2),
     dict(forced_bos_token_id=8, repetition_penalty=1.3, suppress_tokens=[3, 12]),
     dict(num_beams=2, max_new_tokens=9, min_new_tokens=4),
+    dict(num_beams=4, renormalize_logits=True, bad_words_ids=[[1], [11], [4, 9]], forced_eos_token_id=2, length_penalty=0.3),
 )
 
 

