@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import torch
 
+from . import shapes
 from .contest import Contest, Shape
 from .modules import beside_patched
 
@@ -23,18 +24,9 @@ def _encoder(name: str, model, shape: Shape) -> Contest:
 
 
 def _bert(name: str, shape: Shape, layers: int, heads: int, hidden: int) -> Contest:
-    from transformers import BertConfig, BertModel
+    from transformers import BertModel
 
-    config = BertConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=hidden,
-        intermediate_size=4 * hidden,
-        num_hidden_layers=layers,
-        num_attention_heads=heads,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    return _encoder(name, BertModel._from_config(config), shape)
+    return _encoder(name, BertModel._from_config(shapes.bert(VOCABULARY, hidden, layers, heads)), shape)
 
 
 def bert_tiny(shape: Shape, options) -> Contest:
@@ -46,60 +38,26 @@ def minilm(shape: Shape, options) -> Contest:
 
 
 def albert(shape: Shape, options) -> Contest:
-    from transformers import AlbertConfig, AlbertModel
+    from transformers import AlbertModel
 
-    config = AlbertConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=768,
-        intermediate_size=3072,
-        num_attention_heads=12,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    return _encoder("ALBERT-base, patched", AlbertModel._from_config(config), shape)
+    return _encoder("ALBERT-base, patched", AlbertModel._from_config(shapes.albert_base(VOCABULARY)), shape)
 
 
 def t5_small(shape: Shape, options) -> Contest:
-    from transformers import T5Config, T5EncoderModel
+    from transformers import T5EncoderModel
 
-    config = T5Config(
-        vocab_size=VOCABULARY,
-        d_model=512,
-        d_kv=64,
-        d_ff=1024,
-        num_layers=8,
-        num_heads=6,
-        feed_forward_proj="gated-gelu",
-        dropout_rate=0.0,
-    )
-    return _encoder("FLAN-T5-small encoder, patched", T5EncoderModel._from_config(config), shape)
+    model = T5EncoderModel._from_config(shapes.flan_t5_small(VOCABULARY))
+    return _encoder("FLAN-T5-small encoder, patched", model, shape)
 
 
 def mpnet(shape: Shape, options) -> Contest:
-    from transformers import MPNetConfig, MPNetModel
+    from transformers import MPNetModel
 
-    config = MPNetConfig(vocab_size=VOCABULARY, max_position_embeddings=514, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0)
-    return _encoder("MPNet-base, patched", MPNetModel._from_config(config), shape)
+    return _encoder("MPNet-base, patched", MPNetModel._from_config(shapes.mpnet_base(VOCABULARY)), shape)
 
 
 def deberta_xsmall(shape: Shape, options) -> Contest:
-    from transformers import DebertaV2Config, DebertaV2Model
+    from transformers import DebertaV2Model
 
-    config = DebertaV2Config(
-        vocab_size=VOCABULARY,
-        hidden_size=384,
-        num_hidden_layers=12,
-        num_attention_heads=6,
-        intermediate_size=1536,
-        max_position_embeddings=512,
-        position_buckets=256,
-        relative_attention=True,
-        pos_att_type=["p2c", "c2p"],
-        share_att_key=True,
-        norm_rel_ebd="layer_norm",
-        position_biased_input=False,
-        type_vocab_size=0,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    return _encoder("DeBERTa-v3-xsmall, patched", DebertaV2Model._from_config(config), shape)
+    model = DebertaV2Model._from_config(shapes.deberta_v3(VOCABULARY, 384, 12, 6))
+    return _encoder("DeBERTa-v3-xsmall, patched", model, shape)

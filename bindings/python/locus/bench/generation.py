@@ -17,6 +17,7 @@ import torch
 import locus
 from locus import _native
 
+from . import shapes
 from .contest import Contest, Shape
 from .runtime import offer
 
@@ -98,19 +99,10 @@ def _t5_words(folder: str) -> list:
 
 
 def t5_greedy(shape: Shape, options) -> Contest:
-    from transformers import T5Config, T5ForConditionalGeneration
+    from transformers import T5ForConditionalGeneration
 
-    config = T5Config(
-        vocab_size=VOCABULARY,
-        d_model=512,
-        d_kv=64,
-        d_ff=1024,
-        num_layers=8,
-        num_heads=6,
-        feed_forward_proj="gated-gelu",
-        tie_word_embeddings=False,
-        decoder_start_token_id=START,
-        eos_token_id=END,
+    config = shapes.flan_t5_small(
+        VOCABULARY, tie_word_embeddings=False, decoder_start_token_id=START, eos_token_id=END
     )
     model = T5ForConditionalGeneration(config)
     return _contest(f"FLAN-T5-small, greedy, {TOKENS} tokens", model, 1, _t5_words)
@@ -118,22 +110,9 @@ def t5_greedy(shape: Shape, options) -> Contest:
 
 def marian_beams(shape: Shape, options) -> Contest:
     """Trained weights beside CTranslate2: docs/models.md."""
-    from transformers import MarianConfig, MarianMTModel
+    from transformers import MarianMTModel
 
-    config = MarianConfig(
-        vocab_size=VOCABULARY,
-        d_model=512,
-        encoder_layers=6,
-        decoder_layers=6,
-        encoder_attention_heads=8,
-        decoder_attention_heads=8,
-        encoder_ffn_dim=2048,
-        decoder_ffn_dim=2048,
-        activation_function="swish",
-        scale_embedding=True,
-        decoder_start_token_id=START,
-        pad_token_id=START,
-        eos_token_id=END,
-        forced_eos_token_id=END,
+    config = shapes.opus_mt(
+        VOCABULARY, decoder_start_token_id=START, pad_token_id=START, eos_token_id=END, forced_eos_token_id=END
     )
     return _contest(f"opus-mt, 4 beams, {TOKENS} tokens", MarianMTModel(config), 4)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import torch
 
+from . import shapes
 from .contest import Contest, Shape
 from .modules import beside_patched
 
@@ -27,38 +28,14 @@ def _encoder(name: str, model, shape: Shape, options) -> Contest:
 
 
 def deberta(shape: Shape, options) -> Contest:
-    from transformers import DebertaV2Config, DebertaV2Model
+    from transformers import DebertaV2Model
 
-    config = DebertaV2Config(
-        vocab_size=_vocabulary(options, 128100),
-        hidden_size=shape.hidden,
-        num_hidden_layers=options.layers,
-        num_attention_heads=shape.heads,
-        intermediate_size=4 * shape.hidden,
-        max_position_embeddings=512,
-        position_buckets=256,
-        relative_attention=True,
-        pos_att_type=["p2c", "c2p"],
-        share_att_key=True,
-        norm_rel_ebd="layer_norm",
-        position_biased_input=False,
-        type_vocab_size=0,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
+    config = shapes.deberta_v3(_vocabulary(options, 128100), shape.hidden, options.layers, shape.heads)
     return _encoder("DeBERTa-v3 model", DebertaV2Model(config), shape, options)
 
 
 def t5(shape: Shape, options) -> Contest:
-    from transformers import T5Config, T5EncoderModel
+    from transformers import T5EncoderModel
 
-    config = T5Config(
-        vocab_size=_vocabulary(options, 32128),
-        d_model=shape.hidden,
-        d_kv=shape.width,
-        d_ff=4 * shape.hidden,
-        num_layers=options.layers,
-        num_heads=shape.heads,
-        dropout_rate=0.0,
-    )
+    config = shapes.t5(_vocabulary(options, 32128), shape.hidden, options.layers, shape.heads, shape.width)
     return _encoder("T5 encoder model", T5EncoderModel(config), shape, options)

@@ -21,14 +21,14 @@ import locus
 import locus.torch
 from locus import _native
 
-from . import onnx
+from . import onnx, shapes
 from .contest import Contest, Shape
+from .shapes import MOST_TOKENS
 
 VOCABULARY = 30522
 EMBEDDING = 4  # of _native.model_run
 BATCHES = (1, 8, 32)  # sizes of sorted batches that a peer may choose from
 SENTENCES = 256
-MOST_TOKENS = 512  # of models with learned positions
 
 
 # ---- texts ----
@@ -208,52 +208,27 @@ def _one(shape: Shape) -> list:
 
 
 def _bert(width: int, layers: int):
-    from transformers import BertConfig, BertModel
+    from transformers import BertModel
 
-    config = BertConfig(
-        vocab_size=VOCABULARY,
-        hidden_size=width,
-        num_hidden_layers=layers,
-        num_attention_heads=12,
-        intermediate_size=4 * width,
-        max_position_embeddings=MOST_TOKENS,
-    )
-    return BertModel(config, add_pooling_layer=False)
+    return BertModel(shapes.bert(VOCABULARY, width, layers, 12), add_pooling_layer=False)
 
 
 def _deberta(width: int, heads: int):
-    from transformers import DebertaV2Config, DebertaV2Model
+    from transformers import DebertaV2Model
 
-    config = DebertaV2Config(
-        vocab_size=VOCABULARY,
-        hidden_size=width,
-        num_hidden_layers=12,
-        num_attention_heads=heads,
-        intermediate_size=4 * width,
-        max_position_embeddings=MOST_TOKENS,
-        position_buckets=256,
-        relative_attention=True,
-        pos_att_type=["p2c", "c2p"],
-        share_att_key=True,
-        norm_rel_ebd="layer_norm",
-        position_biased_input=False,
-        type_vocab_size=0,
-    )
-    return DebertaV2Model(config)
+    return DebertaV2Model(shapes.deberta_v3(VOCABULARY, width, 12, heads))
 
 
 def _mpnet():
-    from transformers import MPNetConfig, MPNetModel
+    from transformers import MPNetModel
 
-    config = MPNetConfig(vocab_size=VOCABULARY, max_position_embeddings=MOST_TOKENS + 2)
-    return MPNetModel(config, add_pooling_layer=False)
+    return MPNetModel(shapes.mpnet_base(VOCABULARY), add_pooling_layer=False)
 
 
 def _t5():
-    from transformers import T5Config, T5EncoderModel
+    from transformers import T5EncoderModel
 
-    config = T5Config(vocab_size=VOCABULARY, d_model=768, d_kv=64, d_ff=3072, num_layers=12, num_heads=12)
-    return T5EncoderModel(config)
+    return T5EncoderModel(shapes.t5(VOCABULARY, 768, 12, 12))
 
 
 def _learned(name: str, make, shape: Shape):
