@@ -11,6 +11,8 @@ import copy
 
 import torch
 
+import locus.torch  # noqa: F401  "locus" is then a name that transformers knows
+
 from .contest import Contest, Shape
 
 VOCABULARY = 1000

@@ -233,6 +233,14 @@ def attend_plainly(q, k, v, heads: int):
     return None if _compiling() else _native.attend(_NOTHING_ELSE, 0, heads << _HEADS_SHIFT, 0, q, 1, k, 2, v)
 
 
+def attend_by_token(q, k, v, causal: bool, scale, softcap):
+    """[B,H,T,D] to [B,T,H,D], with nothing hidden or only what comes after the query, counted from the first key; likewise."""
+    if _compiling():
+        return None
+    settings = ("none", causal, -1, -1, 0, scale, softcap, 0.0)
+    return _native.attend(_prepared.get(settings) or prepared(settings), 0, _BY_TOKEN, 0, q, 1, k, 2, v)
+
+
 def attend_joined(q, k, v, heads: int, settings: tuple, mask=None, key_mask=None, more: dict = {}):
     """attend without dropout from [B,T,H*D] to [B,T,H*D]; k and v may also be [B,Hk,T,D]. None: take the long way."""
     return attend(q, k, v, mask, key_mask, settings, more, False, False, 0, heads)

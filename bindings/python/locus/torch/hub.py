@@ -26,6 +26,7 @@ from torch.utils._pytree import tree_map_only
 
 from . import direct
 from .adapter import can_run, head_mask_fits, runs_original_code
+from .direct import attend_by_token
 from .functional import attend
 from .imports import when_imported
 from .masks import from_additive, from_seen
@@ -219,14 +220,18 @@ def locus_attention_forward(
     **more,
 ):
     """For AttentionInterface: (out [B,T,H,D], None); weights are not kept."""
+    plain = head_mask is None and s_aux is None and position_bias is None
+    plain = plain and not (output_attentions or dropout or runs_original_code())
     if attention_mask is not None:
         call = _seen(attention_mask, query.shape[2], key.shape[2])
     elif is_causal is False or (is_causal is None and (query.shape[2] == 1 or not getattr(module, "is_causal", True))):
         call = _EVERYTHING
     else:
         call = _THE_PAST
-    plain = head_mask is None and s_aux is None and position_bias is None and not output_attentions
-    if plain and not dropout and not runs_original_code():
+    if plain:
+        out = attend_by_token(query, key, value, call is _THE_PAST, scaling, softcap) if attention_mask is None else None
+        if out is not None:
+            return out, None
         out = _directly(query, key, value, call, scaling, softcap)
         if out is not None:
             return out, None
