@@ -31,6 +31,9 @@
 #define LOCUS_RIGHT_COLUMNS 64
 #define LOCUS_RIGHT_FLOATS (32 * 1024)
 
+/* Of up to so many inner indices, a product goes row by row over all columns that it is given. */
+#define LOCUS_SHORT_INNER 8
+
 /* Pack a block of A that lies by rows: A[i][j] = a[i * a_row + j] for i < rows, j < inner. Room:
  * locus_left_floats(rows, inner). */
 #define LOCUS_PACK_LEFT_ROWS(name)                                                                 \
@@ -98,6 +101,7 @@ typedef LOCUS_LINEAR((*locus_linear_fn));
 typedef struct locus_linear_kernels {
     int64_t rows, columns; /* of a register tile: a left panel by a right panel */
     int64_t inner;         /* of a block */
+    int64_t few_rows;      /* of up to so many rows, a tile takes several right panels */
     int left_in_place;     /* A that lies by rows is not packed but read where it lies */
     locus_pack_left_rows_fn pack_left_rows;
     locus_pack_left_columns_fn pack_left_columns;

@@ -162,10 +162,11 @@ LOCUS_INLINE void add_indices(vf sum[][MOST_VECTORS], const float *left, const i
 }
 
 /* What a register tile prefetches: with every LOCUS_LANES inner indices the first LINEAR_COLUMNS
- * floats of a row. More at once would fill the queue of misses, and the operands wait behind. */
+ * floats of `each` rows. More at once than is needed would fill the queue of misses, and the
+ * operands wait behind. */
 typedef struct prefetch {
     const float *at;
-    int64_t row;
+    int64_t row, each;
 } prefetch;
 
 /* C = start + the sums of one left panel; start NULL: 0. */
@@ -194,8 +195,9 @@ LOCUS_INLINE void register_tile(float *C, int64_t c_row, const float *left, int6
     int64_t j = 0;
     for (; j + LOCUS_LANES <= inner;
          j += LOCUS_LANES, left += (in_place ? 1 : rows) * LOCUS_LANES) {
-        for (int c = 0; c < LINEAR_COLUMNS; c += LOCUS_LANES) v_prefetch_far(next.at + c);
-        next.at += next.row;
+        int64_t k = columns ? 1 : next.each;
+        for (; k > 0; k--, next.at += next.row)
+            for (int c = 0; c < LINEAR_COLUMNS; c += LOCUS_LANES) v_prefetch_far(next.at + c);
         add_indices(sum, left, left_row, left_column, right + j * LINEAR_COLUMNS, right_stride,
                     LOCUS_LANES, rows, panels);
     }
@@ -284,50 +286,93 @@ static void edge_tile(linear_tile_fn tile, float *C, int64_t c_row, const float 
 
 /* ---- blocks ---- */
 
-/* What tile `index` prefetches of t->next: the tiles go over it in pieces of LOCUS_LANES rows by
- * LINEAR_COLUMNS floats. Beyond its end, what is in the cache. */
-LOCUS_INLINE prefetch prefetch_at(const locus_linear_tile *t, int64_t index)
+/* How tiles go over t->next: in pieces of LINEAR_COLUMNS floats, `across` of them in a row, by as many
+ * rows as a tile has to take so that the last one ends with it, `each` with every LOCUS_LANES of its
+ * inner indices; 0: none. */
+typedef struct pieces {
+    int64_t across, rows, each;
+} pieces;
+
+LOCUS_INLINE pieces pieces_of(const locus_linear_tile *t)
 {
+    /* More lines than these in a row, and the processor finds its own way to them sooner. */
+    enum { MOST_LINES = 24, LINES = (LINEAR_COLUMNS + LOCUS_LANES - 1) / LOCUS_LANES };
     const int64_t across = (t->next_width + LINEAR_COLUMNS - 1) / LINEAR_COLUMNS;
-    const int64_t row = across > 0 ? index / across * LOCUS_LANES : 0;
-    if (row >= t->next_count) return (prefetch){t->left, 0};
-    return (prefetch){t->next + row * t->next_row + index % across * LINEAR_COLUMNS, t->next_row};
+    const int64_t steps = t->inner / LOCUS_LANES;
+    if (across == 0 || steps == 0) return (pieces){1, 0, 0};
+    if (t->left_columns) return (pieces){across, steps, 1}; /* those are many */
+    const int64_t count =
+        panel_count(t->rows) * ((t->columns + LINEAR_COLUMNS - 1) / LINEAR_COLUMNS) / across;
+    const int64_t turns = count > 0 ? steps * count : steps;
+    const int64_t each = (t->next_count + turns - 1) / turns;
+    return (pieces){across, steps * each, each * LINES <= MOST_LINES ? each : 0};
 }
 
-/* All left panels with the right panels of `columns` columns from `column` on. */
-static void multiply_panels(const locus_linear_tile *t, int64_t column, int64_t columns)
+LOCUS_INLINE prefetch prefetch_at(const locus_linear_tile *t, pieces p, int64_t index)
+{
+    const int64_t row = p.each > 0 ? index / p.across * p.rows : 0;
+    if (p.each == 0 || row >= t->next_count) return (prefetch){t->left, 0, 0};
+    return (prefetch){t->next + row * t->next_row + index % p.across * LINEAR_COLUMNS, t->next_row,
+                      p.each};
+}
+
+/* Left panel `panel`, `height` rows from `row` on, with the right panels of `columns` columns from
+ * `column` on. */
+LOCUS_INLINE void multiply_tile(const locus_linear_tile *t, int64_t panel, int64_t row,
+                                int64_t height, int64_t column, int64_t columns, pieces ahead)
 {
     const float *right = t->right + column / LINEAR_COLUMNS * t->right_stride;
-    const float *start = t->resume ? t->c + column : t->bias != NULL ? t->bias + column : NULL;
-    const int64_t start_row = t->resume ? t->c_row : 0, panels = panel_count(t->rows);
+    const float *start = t->resume         ? t->c + row * t->c_row + column
+                         : t->bias != NULL ? t->bias + column
+                                           : NULL;
+    const int64_t start_row = t->resume ? t->c_row : 0;
     const linear_tile_fn *heights =
         columns > LINEAR_COLUMNS ? few_tiles : tiles[t->left_columns != 0];
-    for (int64_t p = 0, row = 0, height; p < panels; p++, row += height) {
-        height = panel_height(t->rows, panels, p);
-        float *C = t->c + row * t->c_row + column;
-        const float *left = t->left + (t->left_columns        ? row * t->inner
-                                       : LINEAR_LEFT_IN_PLACE ? row * t->left_row
-                                                              : locus_left_floats(row, t->inner));
-        const float *from = start != NULL ? start + row * start_row : NULL;
-        const prefetch next = prefetch_at(t, column / LINEAR_COLUMNS * panels + p);
-        if (columns < LINEAR_COLUMNS)
-            edge_tile(heights[height], C, t->c_row, left, t->left_row, right, t->inner, from,
-                      start_row, next, height, columns);
-        else
-            heights[height](C, t->c_row, left, t->left_row, right, t->right_stride, t->inner, from,
-                            start_row, next);
-        for (int64_t i = 0; t->finish && i < height; i++) finish_row(t, row + i, column, columns);
-    }
+    float *C = t->c + row * t->c_row + column;
+    const float *left = t->left + (t->left_columns        ? row * t->inner
+                                   : LINEAR_LEFT_IN_PLACE ? row * t->left_row
+                                                          : locus_left_floats(row, t->inner));
+    const prefetch next =
+        prefetch_at(t, ahead, column / LINEAR_COLUMNS * panel_count(t->rows) + panel);
+    if (columns < LINEAR_COLUMNS)
+        edge_tile(heights[height], C, t->c_row, left, t->left_row, right, t->inner, start,
+                  start_row, next, height, columns);
+    else
+        heights[height](C, t->c_row, left, t->left_row, right, t->right_stride, t->inner, start,
+                        start_row, next);
+    for (int64_t i = 0; t->finish && i < height; i++) finish_row(t, row + i, column, columns);
 }
 
+/* Columns of the next tile where `left` are left; `wide`: of a whole one. */
+LOCUS_INLINE int64_t tile_columns(int64_t left, int64_t wide)
+{
+    return left >= wide ? wide : left < LINEAR_COLUMNS ? left : LINEAR_COLUMNS;
+}
+
+/* Of few inner indices, C is most of what moves: a left panel goes over all columns, so that rows of
+ * C are written from one end to the other. Else a right panel stays while all left panels go by. */
 static LOCUS_LINEAR(multiply)
 {
     if (t->rows == 0) return;
     const int64_t wide = (t->left_columns ? 1 : tile_panels(t->rows)) * LINEAR_COLUMNS;
+    const int64_t panels = panel_count(t->rows);
+    const pieces ahead = pieces_of(t);
+    if (t->inner <= LOCUS_SHORT_INNER) {
+        for (int64_t p = 0, row = 0, height; p < panels; p++, row += height) {
+            height = panel_height(t->rows, panels, p);
+            for (int64_t c = 0, some; c < t->columns; c += some) {
+                some = tile_columns(t->columns - c, wide);
+                multiply_tile(t, p, row, height, c, some, ahead);
+            }
+        }
+        return;
+    }
     for (int64_t c = 0, some; c < t->columns; c += some) {
-        const int64_t left = t->columns - c;
-        some = left >= wide ? wide : left < LINEAR_COLUMNS ? left : LINEAR_COLUMNS;
-        multiply_panels(t, c, some);
+        some = tile_columns(t->columns - c, wide);
+        for (int64_t p = 0, row = 0, height; p < panels; p++, row += height) {
+            height = panel_height(t->rows, panels, p);
+            multiply_tile(t, p, row, height, c, some, ahead);
+        }
     }
 }
 
@@ -335,6 +380,7 @@ const locus_linear_kernels LINEAR_NAME = {
     .rows = LINEAR_ROWS,
     .columns = LINEAR_COLUMNS,
     .inner = LINEAR_INNER,
+    .few_rows = FEW_ROWS,
     .left_in_place = LINEAR_LEFT_IN_PLACE,
     .pack_left_rows = pack_left_rows,
     .pack_left_columns = pack_left_columns,

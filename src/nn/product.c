@@ -10,7 +10,7 @@ enum {
     LEAST_ROWS = 48,            /* a task of fewer rows or columns packs too much */
     LEAST_PANELS = 4,
     TASKS_PER_THREAD = 4, /* cores may be shared: the last task is not to be long */
-    FEW_ROWS = 24         /* of fewer, panels come from memory in long runs, by themselves */
+    UNPACKED_ROWS = 24    /* of fewer, what is packed next is not prefetched */
 };
 
 /* ---- scratch ---- */
@@ -148,10 +148,13 @@ static const float *pack_right(const task *t, int64_t column, int64_t columns, i
 }
 
 /* Columns that are multiplied one after the other before the inner index goes on: a packed panel,
- * or as many as are packed together. */
+ * or as many as are packed together; of few inner indices, as many as there is room for. */
 static int64_t group_columns(const task *t)
 {
-    const int one = t->p->kind == RIGHT_PACKED && t->rows >= FEW_ROWS;
+    const int64_t inner = t->p->inner > 0 ? t->p->inner : 1;
+    if (t->p->kind != RIGHT_PACKED && inner <= LOCUS_SHORT_INNER)
+        return LOCUS_RIGHT_FLOATS / inner / LOCUS_RIGHT_COLUMNS * LOCUS_RIGHT_COLUMNS;
+    const int one = t->p->kind == RIGHT_PACKED && t->rows > t->kernels->few_rows;
     return one ? t->kernels->columns : LOCUS_RIGHT_COLUMNS;
 }
 
@@ -161,7 +164,7 @@ static void prefetch_next(const task *t, locus_linear_tile *tile, int64_t column
     const product *p = t->p;
     const int64_t group = group_columns(t);
     int64_t first = past;
-    if (t->rows < FEW_ROWS) return;
+    if (t->rows < (p->kind == RIGHT_PACKED ? t->kernels->few_rows + 1 : UNPACKED_ROWS)) return;
     if (past == t->past) {
         first = t->first;
         column += group;

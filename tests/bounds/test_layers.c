@@ -98,11 +98,15 @@ static void test_memory(void)
 
 int main(int argc, char **argv)
 {
-    static const char *const constants[] = {
-        "nn/LEAST_ROWS",          "nn/FEW_ROWS",
-        "nn/SUM_COLUMNS",         "kernels/LINEAR_INNER",
-        "kernels/LINEAR_ROWS",    "kernels/FEW_ROWS",
-        "kernels/LINEAR_COLUMNS", "kernels/LOCUS_RIGHT_COLUMNS"};
+    static const char *const constants[] = {"nn/LEAST_ROWS",
+                                            "nn/UNPACKED_ROWS",
+                                            "nn/SUM_COLUMNS",
+                                            "kernels/LINEAR_INNER",
+                                            "kernels/LINEAR_ROWS",
+                                            "kernels/FEW_ROWS",
+                                            "kernels/LINEAR_COLUMNS",
+                                            "kernels/LOCUS_RIGHT_COLUMNS",
+                                            "kernels/LOCUS_SHORT_INNER"};
     if (!check_args(argc, argv)) return 2;
     for (size_t i = 0; i < sizeof constants / sizeof *constants; i++)
         if (!check_sample() || i % 3 == 0) cross(constants[i], i);
