@@ -204,11 +204,13 @@ static void turn_keys_back(const locus_plan *plan, int64_t b, const locus_slot *
 static int all_seen(const locus_backward_call *call, const backward_task *task)
 {
     const locus_plan *plan = call->plan;
-    const int64_t rows = plan->backward.rows;
-    const int64_t end = min_i64(task->tile_to * rows, plan->call.Tq);
-    for (int64_t m = task->tile_from * rows; !plan->hides && m < end; m++)
-        if (*locus_f32(&call->results->lse, task->b, task->h, m) == -INFINITY) return 0;
-    return !plan->hides;
+    const int64_t rows = plan->backward.rows, first = task->tile_from * rows;
+    const int64_t count = min_i64(task->tile_to * rows, plan->call.Tq) - first;
+    const float *lse = locus_f32(&call->results->lse, task->b, task->h, first);
+    const int64_t step = call->results->lse.stride[2];
+    int blind = 0;
+    for (int64_t i = 0; !plan->hides && i < count; i++) blind |= lse[i * step] == -INFINITY;
+    return !plan->hides && !blind;
 }
 
 void locus_backward_run(const locus_backward_call *call, int64_t index, char *slot_room,

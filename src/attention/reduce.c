@@ -275,21 +275,35 @@ void locus_reduce_round(const locus_backward_call *call)
 
 /* ---- the bias and the reset ---- */
 
+typedef struct pulled {
+    const locus_backward_call *call;
+    locus_tensors twins;
+} pulled;
+
+/* to[row] += the sums of its distances, in order. Neighbours mostly share a row, whose sum then
+ * waits in a register instead of in memory. */
+static void pull_back_rows(const locus_plan *plan, const double *by_z, double *to)
+{
+    for (int64_t z = 0; z < plan->span;) {
+        const int32_t row = plan->bias_row[z];
+        double sum = to[row * plan->call.H];
+        for (; z < plan->span && plan->bias_row[z] == row; z++) sum += by_z[z];
+        to[row * plan->call.H] = sum;
+    }
+}
+
 static void pull_back_head(void *context, size_t head, uint32_t worker)
 {
-    const locus_backward_call *call = context;
-    const locus_plan *plan = call->plan;
-    const double *by_z = call->bias_total + (int64_t)head * plan->span;
-    const locus_tensors twins = locus_bias_twins(plan, call->exact);
+    const pulled *p = context;
+    const locus_plan *plan = p->call->plan;
+    const double *by_z = p->call->bias_total + (int64_t)head * plan->span;
     const int64_t h = (int64_t)head;
     (void)worker;
-    if (plan->bias_row != NULL) {
-        double *to = (double *)twins.bias.data + h;
-        for (int64_t z = 0; z < plan->span; z++) to[plan->bias_row[z] * plan->call.H] += by_z[z];
-        return;
-    }
-    plan->call.scheme->bias_grad(&plan->call, call->in, h, plan->call.most, 0, plan->span, by_z,
-                                 &twins);
+    if (plan->bias_row != NULL)
+        pull_back_rows(plan, by_z, (double *)p->twins.bias.data + h);
+    else
+        plan->call.scheme->bias_grad(&plan->call, p->call->in, h, plan->call.most, 0, plan->span,
+                                     by_z, &p->twins);
 }
 
 /* Heads that share a parameter add to it one after another: in one order, whatever the threads. */
@@ -297,7 +311,8 @@ static void pull_back(const locus_backward_call *call)
 {
     const locus_plan *plan = call->plan;
     const uint32_t threads = locus_bias_is_shared(plan) ? 1 : plan->threads;
-    locus_parallel_for(threads, (size_t)plan->call.H, pull_back_head, (void *)(uintptr_t)call);
+    pulled p = {call, locus_bias_twins(plan, call->exact)};
+    locus_parallel_for(threads, (size_t)plan->call.H, pull_back_head, &p);
 }
 
 void locus_reduce_bias(const locus_backward_call *call)
