@@ -16,6 +16,17 @@ __extension__ typedef __int128 locus_i128;
 #error "Locus needs a compiler with 128-bit integers and vector types (gcc or clang)"
 #endif
 
+/* Before an array that is written before it is read, and large enough for -ftrivial-auto-var-init to be
+ * felt. */
+#if defined(__has_attribute)
+#if __has_attribute(uninitialized)
+#define LOCUS_UNINITIALIZED __attribute__((uninitialized))
+#endif
+#endif
+#ifndef LOCUS_UNINITIALIZED
+#define LOCUS_UNINITIALIZED
+#endif
+
 /* Before a short loop of constant length over registers: unroll it altogether, or the
  * registers become an array in memory. */
 #if defined(__clang__)

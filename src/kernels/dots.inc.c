@@ -22,22 +22,43 @@ LOCUS_INLINE vf row_products(const float *a, const void *b, int64_t width, const
     return sum;
 }
 
+/* Lane k is the sum of row k of `lanes`, for k < count. */
+static LOCUS_NOINLINE vf sum_lanes(const float *lanes, int64_t count)
+{
+    LOCUS_UNINITIALIZED vf sum[VL];
+    LOCUS_UNROLL
+    for (int k = 0; k < VL; k++) sum[k] = k < count ? v_load(lanes + k * VL) : v_set1(0.0f);
+    return v_sums(sum);
+}
+
 enum { FETCH_ROWS = 4 }; /* with so many rows of a product, a share of what is prefetch */
 
-/* The sums of `count` right rows, VL at most, against one left row. The lanes of all are added up
- * together; each sum runs in the same order, wherever its row stands. */
-LOCUS_INLINE vf dot_block(const float *a, const void *right, int64_t row_stride, int64_t inner,
-                          int64_t count, const int vectors, const locus_dtype type, fetch *prefetch)
+/* The sums of VL right rows against one left row. The lanes of all are added up together; each sum
+ * runs in the same order, wherever its row stands. */
+LOCUS_INLINE vf dot_block(const float *a, const void *right, int64_t row_stride, const int vectors,
+                          const locus_dtype type, fetch *prefetch)
 {
-    vf sum[VL];
+    LOCUS_UNINITIALIZED vf sum[VL];
     LOCUS_UNROLL
     for (int k = 0; k < VL; k++) {
         if (k % FETCH_ROWS == 0) fetch_some(prefetch);
-        sum[k] = k < count
-                     ? row_products(a, number_at(right, k * row_stride, type), inner, vectors, type)
-                     : v_set1(0.0f);
+        sum[k] = row_products(a, number_at(right, k * row_stride, type), 0, vectors, type);
     }
     return v_sums(sum);
+}
+
+/* The same of `count` right rows, VL at most, of any width: one row is compiled, whose lanes wait in
+ * memory for the others. */
+LOCUS_INLINE vf dot_rows(const float *a, const void *right, int64_t row_stride, int64_t inner,
+                         int64_t count, const locus_dtype type, fetch *prefetch)
+{
+    LOCUS_UNINITIALIZED float lanes[VL * VL];
+    for (int64_t k = 0; k < count; k++) {
+        if (k % FETCH_ROWS == 0) fetch_some(prefetch);
+        const void *row = number_at(right, k * row_stride, type);
+        v_store(lanes + k * VL, row_products(a, row, inner, 0, type));
+    }
+    return sum_lanes(lanes, count);
 }
 
 LOCUS_INLINE void dots_of(float *C, int64_t c_stride, const float *A, int64_t a_stride,
@@ -50,9 +71,10 @@ LOCUS_INLINE void dots_of(float *C, int64_t c_stride, const float *A, int64_t a_
         const void *from = number_at(right, c * row_stride, type);
         for (int64_t i = 0; i < rows; i++) {
             const float *left = A + i * a_stride;
-            vf score = tail == 0
-                           ? dot_block(left, from, row_stride, inner, VL, vectors, type, prefetch)
-                           : dot_block(left, from, row_stride, inner, tail, 0, type, prefetch);
+            vf score = vectors > 0 && tail == 0
+                           ? dot_block(left, from, row_stride, vectors, type, prefetch)
+                           : dot_rows(left, from, row_stride, inner, tail == 0 ? VL : tail, type,
+                                      prefetch);
             if (plus != NULL) score = v_add(score, load_some(plus + i * plus_stride + c, tail));
             store_some(C + i * c_stride + c, score, tail);
         }
@@ -137,23 +159,40 @@ LOCUS_INLINE vf turned_neighbours(const float *a, const void *b, const float *tu
     return sum;
 }
 
-/* As dot_block. */
+LOCUS_INLINE vf turned_products(const float *a, const void *row, const float *turn, int64_t pairs,
+                                const int interleaved, const locus_dtype type)
+{
+    return interleaved ? turned_neighbours(a, row, turn, pairs, alternating(1.0f), type)
+                       : turned_halves(a, row, turn, pairs, type);
+}
+
+/* As dot_block, for a number of pairs that the compiler knows. */
 LOCUS_INLINE vf turn_block(const float *a, const void *right, int64_t row_stride, const float *turn,
+                           const int64_t pairs, fetch *prefetch, const int interleaved,
+                           const locus_dtype type)
+{
+    LOCUS_UNINITIALIZED vf sum[VL];
+    LOCUS_UNROLL
+    for (int k = 0; k < VL; k++) {
+        if (k % FETCH_ROWS == 0) fetch_some(prefetch);
+        sum[k] = turned_products(a, number_at(right, k * row_stride, type), turn + k * 2 * pairs,
+                                 pairs, interleaved, type);
+    }
+    return v_sums(sum);
+}
+
+/* As dot_rows. */
+LOCUS_INLINE vf turn_lanes(const float *a, const void *right, int64_t row_stride, const float *turn,
                            int64_t pairs, int64_t count, fetch *prefetch, const int interleaved,
                            const locus_dtype type)
 {
-    const vf sign = alternating(1.0f);
-    vf sum[VL];
-    LOCUS_UNROLL
-    for (int k = 0; k < VL; k++) {
-        const void *row = number_at(right, k * row_stride, type);
-        const float *by = turn + k * 2 * pairs;
+    LOCUS_UNINITIALIZED float lanes[VL * VL];
+    for (int64_t k = 0; k < count; k++) {
         if (k % FETCH_ROWS == 0) fetch_some(prefetch);
-        sum[k] = k >= count    ? v_set1(0.0f)
-                 : interleaved ? turned_neighbours(a, row, by, pairs, sign, type)
-                               : turned_halves(a, row, by, pairs, type);
+        v_store(lanes + k * VL, turned_products(a, number_at(right, k * row_stride, type),
+                                                turn + k * 2 * pairs, pairs, interleaved, type));
     }
-    return v_sums(sum);
+    return sum_lanes(lanes, count);
 }
 
 LOCUS_INLINE void turn_dots_of(float *C, const float *a, const void *right, int64_t row_stride,
@@ -164,30 +203,24 @@ LOCUS_INLINE void turn_dots_of(float *C, const float *a, const void *right, int6
         const int64_t tail = columns - c < VL ? columns - c : 0;
         const void *from = number_at(right, c * row_stride, type);
         const float *by = turn + c * 2 * pairs;
-        vf score =
-            tail == 0
-                ? turn_block(a, from, row_stride, by, pairs, VL, prefetch, interleaved, type)
-                : turn_block(a, from, row_stride, by, pairs, tail, prefetch, interleaved, type);
+        vf score = pairs == 2 * VL && tail == 0
+                       ? turn_block(a, from, row_stride, by, 2 * VL, prefetch, interleaved, type)
+                       : turn_lanes(a, from, row_stride, by, pairs, tail == 0 ? VL : tail, prefetch,
+                                    interleaved, type);
         if (plus != NULL) score = v_add(score, load_some(plus + c, tail));
         store_some(C + c, score, tail);
     }
 }
 
-#define TURN_DOTS_OF(pairs, interleaved)                                                           \
-    turn_dots_of(C, a, right, row_stride, turn, pairs, columns, plus, &f, interleaved, TYPE)
 #define TURN_DOTS(name)                                                                            \
     static LOCUS_NOINLINE LOCUS_TURN_DOTS(name)                                                    \
     {                                                                                              \
         (void)type;                                                                                \
         fetch f = fetch_begin(prefetch, (columns + FETCH_ROWS - 1) / FETCH_ROWS);                  \
-        if (interleaved && pairs == 2 * VL)                                                        \
-            TURN_DOTS_OF(2 * VL, 1);                                                               \
-        else if (interleaved)                                                                      \
-            TURN_DOTS_OF(pairs, 1);                                                                \
-        else if (pairs == 2 * VL)                                                                  \
-            TURN_DOTS_OF(2 * VL, 0);                                                               \
+        if (interleaved)                                                                           \
+            turn_dots_of(C, a, right, row_stride, turn, pairs, columns, plus, &f, 1, TYPE);        \
         else                                                                                       \
-            TURN_DOTS_OF(pairs, 0);                                                                \
+            turn_dots_of(C, a, right, row_stride, turn, pairs, columns, plus, &f, 0, TYPE);        \
     }
 #define TYPE LOCUS_F32
 TURN_DOTS(turn_dots_f32)
@@ -199,7 +232,6 @@ TURN_DOTS(turn_dots_f16)
 TURN_DOTS(turn_dots_bf16)
 #undef TYPE
 #undef TURN_DOTS
-#undef TURN_DOTS_OF
 
 static LOCUS_TURN_DOTS(turn_dots)
 {
@@ -214,7 +246,7 @@ LOCUS_INLINE void mix_vectors(float *C, const float *a, const void *B, int64_t b
                               int64_t inner, fetch *prefetch, int64_t tail, const int vectors,
                               const locus_dtype type)
 {
-    vf sum[GEMM_VECTORS];
+    LOCUS_UNINITIALIZED vf sum[GEMM_VECTORS];
     int64_t j = 0;
     for (int v = 0; v < vectors; v++) sum[v] = load_some(C + v * VL, tail);
 #define MIX_ROW(row)                                                                               \
@@ -279,29 +311,32 @@ static LOCUS_MIX(mix)
     }
 }
 
-/* y[c] += factor X_c . table_(index[c]) for `count` pairs of rows, VL at most. */
+/* y[c] += factor X_c . table_(index[c]) for VL pairs of rows of `vectors` vectors. */
 LOCUS_INLINE void pair_block(float *y, const float *X, int64_t x_stride, const float *table,
-                             int64_t table_stride, const int32_t *index, int64_t width,
-                             float factor, int64_t count, const int vectors)
+                             int64_t table_stride, const int32_t *index, float factor,
+                             const int vectors)
 {
-    const int64_t tail = count < VL ? count : 0;
-    vf sum[VL];
+    LOCUS_UNINITIALIZED vf sum[VL];
     LOCUS_UNROLL
     for (int k = 0; k < VL; k++)
-        sum[k] = k < count ? row_products(X + k * x_stride, table + index[k] * table_stride, width,
-                                          vectors, LOCUS_F32)
-                           : v_set1(0.0f);
-    store_some(y, v_fma(v_sums(sum), v_set1(factor), load_some(y, tail)), tail);
+        sum[k] =
+            row_products(X + k * x_stride, table + index[k] * table_stride, 0, vectors, LOCUS_F32);
+    v_store(y, v_fma(v_sums(sum), v_set1(factor), v_load(y)));
 }
 
 static LOCUS_PAIR_DOTS(pair_dots)
 {
     int64_t c = 0;
-#define PAIRS(count, vectors)                                                                      \
-    pair_block(y + c, X + c * x_stride, x_stride, table, table_stride, index + c, width, factor,   \
-               count, vectors)
-    for (; width == 4 * VL && c + VL <= count; c += VL) PAIRS(VL, 4);
-    for (; c + VL <= count; c += VL) PAIRS(VL, 0);
-    if (c < count) PAIRS(count - c, 0);
-#undef PAIRS
+    for (; width == 4 * VL && c + VL <= count; c += VL)
+        pair_block(y + c, X + c * x_stride, x_stride, table, table_stride, index + c, factor, 4);
+    for (; c < count; c += VL) {
+        const int64_t some = count - c < VL ? count - c : VL, tail = some < VL ? some : 0;
+        LOCUS_UNINITIALIZED float lanes[VL * VL];
+        for (int64_t k = 0; k < some; k++)
+            v_store(lanes + k * VL,
+                    row_products(X + (c + k) * x_stride, table + index[c + k] * table_stride, width,
+                                 0, LOCUS_F32));
+        store_some(y + c, v_fma(sum_lanes(lanes, some), v_set1(factor), load_some(y + c, tail)),
+                   tail);
+    }
 }
