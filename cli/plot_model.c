@@ -253,55 +253,63 @@ static int read_layer(const bias_map *b, int64_t layer)
     return exit_code;
 }
 
-static int draw_bias(const bias_map *b)
+/* Every head of table `t`, a row each. */
+static locus_panel bias_heatmap(const bias_map *b, int64_t t, const char *title)
 {
-    char name[NAME], title[2 * NAME], (*titles)[NAME] = calloc((size_t)b->tables, sizeof *titles);
-    locus_panel *panels = calloc((size_t)b->tables + 1, sizeof *panels);
-    locus_series curves[BIAS_CURVES];
-    char heads[BIAS_CURVES][16];
-    const int64_t width = b->width;
-    if (panels == NULL || titles == NULL) {
-        free(panels);
-        free(titles);
-        return no_memory();
+    return (locus_panel){.size = sizeof(locus_panel),
+                         .kind = LOCUS_PANEL_HEATMAP,
+                         .title = title,
+                         .x = {.label = "distance m - n", .first = (double)b->first},
+                         .y = {.label = "head"},
+                         .aspect = 0.4,
+                         .values = bias_of(b, t, 0),
+                         .rows = (size_t)b->info.heads,
+                         .columns = (size_t)b->width,
+                         .colours = LOCUS_COLOURS_DIVERGING,
+                         .value_name = "bias",
+                         .cells = LOCUS_CELLS_NEVER};
+}
+
+/* The same of a model's only table as curves; `x` is the axis of its heatmap. */
+typedef struct bias_curves {
+    locus_series series[BIAS_CURVES];
+    char names[BIAS_CURVES][16];
+} bias_curves;
+
+static locus_panel bias_lines(const bias_map *b, const locus_axis *x, bias_curves *curves)
+{
+    const int64_t shown = b->info.heads < BIAS_CURVES ? b->info.heads : BIAS_CURVES;
+    for (int64_t h = 0; h < shown; h++) {
+        snprintf(curves->names[h], sizeof curves->names[h], "head %" PRId64, h);
+        curves->series[h] = (locus_series){.size = sizeof *curves->series,
+                                           .steps = 1,
+                                           .name = curves->names[h],
+                                           .y = bias_of(b, 0, h),
+                                           .count = (size_t)b->width};
     }
+    return (locus_panel){.size = sizeof(locus_panel),
+                         .kind = LOCUS_PANEL_LINES,
+                         .title =
+                             shown < b->info.heads ? "the first eight heads" : "the same as curves",
+                         .x = *x,
+                         .y = {.label = "added to the logit"},
+                         .aspect = 0.4,
+                         .series = curves->series,
+                         .series_count = (size_t)shown};
+}
+
+/* Draw panels that have room for every table and one more, with room for their titles. */
+static int draw_panels(const bias_map *b, locus_panel *panels, char (*titles)[NAME])
+{
+    char name[NAME], title[2 * NAME];
+    bias_curves curves;
     size_t count = 0;
     for (int64_t t = 0; t < b->tables; t++) {
         snprintf(titles[t], NAME, b->tables > 1 ? "layer %" PRId64 : "every head, in all layers",
                  t);
-        panels[count++] = (locus_panel){.size = sizeof *panels,
-                                        .kind = LOCUS_PANEL_HEATMAP,
-                                        .title = titles[t],
-                                        .x = {.label = "distance m - n", .first = (double)b->first},
-                                        .y = {.label = "head"},
-                                        .aspect = 0.4,
-                                        .values = bias_of(b, t, 0),
-                                        .rows = (size_t)b->info.heads,
-                                        .columns = (size_t)width,
-                                        .colours = LOCUS_COLOURS_DIVERGING,
-                                        .value_name = "bias",
-                                        .cells = LOCUS_CELLS_NEVER};
+        panels[count++] = bias_heatmap(b, t, titles[t]);
     }
-    if (b->tables == 1) {
-        const int64_t shown = b->info.heads < BIAS_CURVES ? b->info.heads : BIAS_CURVES;
-        for (int64_t h = 0; h < shown; h++) {
-            snprintf(heads[h], sizeof heads[h], "head %" PRId64, h);
-            curves[h] = (locus_series){.size = sizeof *curves,
-                                       .steps = 1,
-                                       .name = heads[h],
-                                       .y = bias_of(b, 0, h),
-                                       .count = (size_t)width};
-        }
-        panels[count++] = (locus_panel){.size = sizeof *panels,
-                                        .kind = LOCUS_PANEL_LINES,
-                                        .title = shown < b->info.heads ? "the first eight heads"
-                                                                       : "the same as curves",
-                                        .x = panels[0].x,
-                                        .y = {.label = "added to the logit"},
-                                        .aspect = 0.4,
-                                        .series = curves,
-                                        .series_count = (size_t)shown};
-    }
+    if (b->tables == 1) panels[count++] = bias_lines(b, &panels[0].x, &curves);
     name_of(name, b->values->scheme);
     const model_call model = bias_call(b);
     snprintf(title, sizeof title, "%s%s: its learned bias by distance", name,
@@ -323,7 +331,15 @@ static int draw_bias(const bias_map *b)
         .panel_count = count,
         .columns = b->tables > 1 ? 2 : 1,
     };
-    const int exit_code = plot_write(b->values, &figure);
+    return plot_write(b->values, &figure);
+}
+
+static int draw_bias(const bias_map *b)
+{
+    char(*titles)[NAME] = calloc((size_t)b->tables, sizeof *titles);
+    locus_panel *panels = calloc((size_t)b->tables + 1, sizeof *panels);
+    const int exit_code =
+        panels == NULL || titles == NULL ? no_memory() : draw_panels(b, panels, titles);
     free(panels);
     free(titles);
     return exit_code;
