@@ -27,68 +27,104 @@ static void *carve(carver *c, int64_t rows, int64_t width, size_t bytes)
     return place;
 }
 
-int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
+static float *carve_floats(carver *c, int64_t rows, int64_t width)
+{
+    return carve(c, rows, width, sizeof(float));
+}
+
+/* Rows of hidden states. */
+static void carve_states(const locus_model_pass *p, carver *c, pass_work *w)
 {
     const model_description *d = &p->model->description;
-    const int64_t N = p->tokens, A = d->heads * d->head_dim, sequences = p->ragged.sequences;
-    carver c = {.base = base};
-    uint64_t convolution = 0;
-    *w = (pass_work){.h = carve(&c, N, d->width, sizeof(float))};
-    w->other = carve(&c, N, d->width, sizeof(float));
-    if (d->norm_first || d->conformer) w->sum = carve(&c, N, d->width, sizeof(float));
-    if (d->norm_first && d->cross) w->between = carve(&c, N, d->width, sizeof(float));
-    if (d->taps > 0) w->first = carve(&c, N, d->width, sizeof(float));
+    const int64_t N = p->tokens;
+    w->h = carve_floats(c, N, d->width);
+    w->other = carve_floats(c, N, d->width);
+    if (d->norm_first || d->conformer) w->sum = carve_floats(c, N, d->width);
+    if (d->norm_first && d->cross) w->between = carve_floats(c, N, d->width);
+    if (d->taps > 0) w->first = carve_floats(c, N, d->width);
     if (p->model->embedding_map.packed.outputs > 0)
-        w->narrow = carve(&c, N, d->embedding_width, sizeof(float));
-    w->qkv = carve(&c, N, model_qkv_width(d), sizeof(float));
+        w->narrow = carve_floats(c, N, d->embedding_width);
+    if (d->conformer) w->glu = carve_floats(c, N, d->width);
+    if (d->turned_input) w->turned = carve_floats(c, N, d->width);
+    w->inner = carve_floats(c, N, d->feed_forward);
+    if (d->gated) w->gate = carve_floats(c, N, d->feed_forward);
+    w->position = carve(c, N, 1, sizeof(int32_t));
+}
+
+static void carve_attention(const locus_model_pass *p, carver *c, pass_work *w)
+{
+    const model_description *d = &p->model->description;
+    const int64_t N = p->tokens, A = d->heads * d->head_dim;
+    w->qkv = carve_floats(c, N, model_qkv_width(d));
     if (d->turned_input || (p->cache != NULL && d->rope.base > 0.0))
-        w->turns = carve(&c, N, d->head_dim, sizeof(float));
-    w->heads = carve(&c, N, A, sizeof(float));
-    w->inner = carve(&c, N, d->feed_forward, sizeof(float));
-    if (d->gated) w->gate = carve(&c, N, d->feed_forward, sizeof(float));
-    if (d->head == LOCUS_MODEL_CLASSIFY || d->head == LOCUS_MODEL_GENERATE)
-        w->firsts = carve(&c, sequences, d->width, sizeof(float));
-    if (d->head == LOCUS_MODEL_CLASSIFY) w->pooled = carve(&c, sequences, d->width, sizeof(float));
-    if (p->model->narrow.packed.outputs > 0)
-        w->narrowed = carve(&c, N > sequences ? N : sequences, d->embedding_width, sizeof(float));
-    if (model_has_fill(d)) w->fill = carve(&c, N, d->embedding_width, sizeof(float));
-    if (d->conformer) w->glu = carve(&c, N, d->width, sizeof(float));
-    if (d->turned_input) w->turned = carve(&c, N, d->width, sizeof(float));
+        w->turns = carve_floats(c, N, d->head_dim);
+    w->heads = carve_floats(c, N, A);
     if (d->memory > 0) {
-        w->before = carve(&c, d->memory, 3 * A, sizeof(float));
-        w->kv = carve(&c, d->memory + p->longest, 2 * A, sizeof(float));
+        w->before = carve_floats(c, d->memory, 3 * A);
+        w->kv = carve_floats(c, d->memory + p->longest, 2 * A);
     }
-    if (p->model->trainable != NULL && d->clusters > 0)
-        w->words = carve(&c, d->vocabulary, d->width, sizeof(float));
-    if (p->model->trainable != NULL && d->relative_norm)
-        w->relative = carve(&c, d->relative_rows, d->width, sizeof(float));
-    if (p->model->trainable != NULL && d->to_position)
-        w->relative_k = carve(&c, d->relative_rows, A, sizeof(float));
-    if (p->model->trainable != NULL && d->from_position)
-        w->relative_q = carve(&c, d->relative_rows, A, sizeof(float));
-    if (d->distances) w->distances = carve(&c, p->distance_rows, A, sizeof(float));
-    if (d->segments) w->pairs = carve(&c, d->heads, p->longest * p->longest, sizeof(float));
-    w->lse = carve(&c, d->heads, p->together ? N : p->longest, sizeof(float));
-    w->position = carve(&c, N, 1, sizeof(int32_t));
+    if (d->distances) w->distances = carve_floats(c, p->distance_rows, A);
+    if (d->segments) w->pairs = carve_floats(c, d->heads, p->longest * p->longest);
+    w->lse = carve_floats(c, d->heads, p->together ? N : p->longest);
     for (size_t i = 0; i < p->plan_count; i++) {
         const size_t bytes = locus_forward_workspace(p->plans[i].plan);
         if (bytes > w->attention_bytes) w->attention_bytes = bytes;
     }
-    w->attention = carve(&c, 1, (int64_t)w->attention_bytes, 1);
-    if (d->taps > 0) {
-        const locus_convolution f = model_convolution(p->model);
-        if (!locus_convolution_workspace(&convolution, &f, p->longest)) c.failed = 1;
-        w->convolution = carve(&c, 1, (int64_t)convolution, 1);
+    w->attention = carve(c, 1, (int64_t)w->attention_bytes, 1);
+}
+
+/* What a model that trains makes anew in every pass, because its parameters move. */
+static void carve_trainable(const locus_model_pass *p, carver *c, pass_work *w)
+{
+    const model_description *d = &p->model->description;
+    const int64_t A = d->heads * d->head_dim;
+    if (d->clusters > 0) w->words = carve_floats(c, d->vocabulary, d->width);
+    if (d->relative_norm) w->relative = carve_floats(c, d->relative_rows, d->width);
+    if (d->to_position) w->relative_k = carve_floats(c, d->relative_rows, A);
+    if (d->from_position) w->relative_q = carve_floats(c, d->relative_rows, A);
+}
+
+static void carve_head(const locus_model_pass *p, carver *c, pass_work *w)
+{
+    const model_description *d = &p->model->description;
+    const int64_t N = p->tokens, sequences = p->ragged.sequences;
+    if (d->head == LOCUS_MODEL_CLASSIFY || d->head == LOCUS_MODEL_GENERATE)
+        w->firsts = carve_floats(c, sequences, d->width);
+    if (d->head == LOCUS_MODEL_CLASSIFY) w->pooled = carve_floats(c, sequences, d->width);
+    if (p->model->narrow.packed.outputs > 0)
+        w->narrowed = carve_floats(c, N > sequences ? N : sequences, d->embedding_width);
+    if (model_has_fill(d)) w->fill = carve_floats(c, N, d->embedding_width);
+}
+
+/* Convolutions run one after the other: the largest of what they need. */
+static void carve_convolution(const locus_model_pass *p, carver *c, pass_work *w)
+{
+    const locus_model *m = p->model;
+    locus_convolution all[3];
+    size_t count = 0;
+    uint64_t most = 0;
+    if (m->description.taps > 0) all[count++] = model_convolution(m);
+    if (m->description.forward_taps > 1) {
+        all[count++] = model_taps_in(m, &m->layers[0]);
+        all[count++] = model_taps_out(m, &m->layers[0]);
     }
-    if (d->forward_taps > 1) {
-        const locus_convolution in = model_taps_in(p->model, &p->model->layers[0]);
-        const locus_convolution out = model_taps_out(p->model, &p->model->layers[0]);
-        uint64_t other = 0;
-        if (!locus_convolution_workspace(&convolution, &in, p->longest) ||
-            !locus_convolution_workspace(&other, &out, p->longest))
-            c.failed = 1;
-        w->convolution = carve(&c, 1, (int64_t)(convolution > other ? convolution : other), 1);
+    for (size_t i = 0; i < count; i++) {
+        uint64_t bytes = 0;
+        if (!locus_convolution_workspace(&bytes, &all[i], p->longest)) c->failed = 1;
+        if (bytes > most) most = bytes;
     }
+    if (count > 0) w->convolution = carve(c, 1, (int64_t)most, 1);
+}
+
+int model_pass_carve(const locus_model_pass *p, void *base, pass_work *w)
+{
+    carver c = {.base = base};
+    *w = (pass_work){.bytes = 0};
+    carve_states(p, &c, w);
+    carve_attention(p, &c, w);
+    if (p->model->trainable != NULL) carve_trainable(p, &c, w);
+    carve_head(p, &c, w);
+    carve_convolution(p, &c, w);
     w->linear = carve(&c, 1, (int64_t)locus_linear_workspace(&p->model->linear), 1);
     return !c.failed && locus_to_size(&w->bytes, c.at + LOCUS_ALIGNMENT);
 }
