@@ -157,7 +157,7 @@ static const cli_option bench_options[] = {
      .kind = CLI_FLAG,
      FIELD(mpi)},
     {.name = "ragged",
-     .help = "texts in one row instead: 8 of 128 against a batch, 64 of 8 to 512 one by one",
+     .help = "texts in one row instead: 8 of 128 against a batch, 256 of 8 to 512 one by one",
      .kind = CLI_FLAG,
      FIELD(ragged)},
     {.name = "mask",
