@@ -216,9 +216,9 @@ static void run_dense(void *context, size_t index, uint32_t thread)
             if (to->shape[1] != 1 && h != h_own) continue;
             add_dense_tiles(call, thread, b, h, tile);
         }
-    for (int64_t i = 0; sums != NULL && i < rows; i++)
-        locus_store_sums(plan, locus_rows_at(to, b_own, h_own, tile * plan->backward.rows + i),
-                         sums + i * Tk, Tk, call->accumulate);
+    if (sums != NULL)
+        locus_store_sums(plan, locus_rows_at(to, b_own, h_own, tile * plan->backward.rows), sums,
+                         rows, Tk, call->accumulate);
 }
 
 static void run_dense_tasks(locus_backward_call *call)

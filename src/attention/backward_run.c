@@ -131,9 +131,7 @@ static void finish_queries(const locus_backward_worker *w, const locus_gradient_
                               in_place && w->call->accumulate);
     if (plan->index != NULL && !plan->same_query_rows)
         plan->kernels->scale_rows(to, stride, rows->dposition, D, NULL, factor, count, D, 1);
-    for (int64_t i = 0; !in_place && i < count; i++)
-        locus_store_sums(plan, locus_query_rows(&w->head, q, first + i), to + i * D, D,
-                         w->call->accumulate);
+    if (!in_place) locus_store_sums(plan, stored, to, count, D, w->call->accumulate);
 }
 
 /* The sink has the weight e^(sink - lse) and no value, so its dS is -e^(sink - lse) row_dot. */

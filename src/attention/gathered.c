@@ -182,7 +182,7 @@ static void add_entries(const locus_plan *plan, const locus_tensor *entries, con
     for (int64_t r = 0; r < rows_of(entries); r++)
         plan->kernels->add(row_at(&rows, table_row(plan, to, r)).data, from + r * width, width);
     for (int64_t r = 0; locus_is_half(to) && r < rows_of(to); r++)
-        locus_store_sums(plan, row_at(to, r), row_at(&rows, r).data, width, accumulate);
+        locus_store_sums(plan, row_at(to, r), row_at(&rows, r).data, 1, width, accumulate);
 }
 
 void locus_scatter(const locus_plan *plan, const locus_tensors *gathered, const locus_tensors *grad,
@@ -197,6 +197,7 @@ void locus_scatter(const locus_plan *plan, const locus_tensors *gathered, const 
             continue;
         }
         for (int64_t r = 0; r < rows_of(to); r++)
-            locus_store_sums(plan, row_at(to, r), row_at(from, r).data, width_of(to), accumulate);
+            locus_store_sums(plan, row_at(to, r), row_at(from, r).data, 1, width_of(to),
+                             accumulate);
     }
 }

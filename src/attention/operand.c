@@ -72,17 +72,26 @@ void locus_store_rows(const locus_plan *plan, locus_rows to, const float *rows, 
         memcpy(data + r * to.stride, rows + r * width, (size_t)width * sizeof *data);
 }
 
-void locus_store_sums(const locus_plan *plan, locus_rows to, float *sums, int64_t width, int resume)
+/* sums += the row `to` */
+static void add_stored(const locus_plan *plan, float *sums, locus_rows to, int64_t width)
 {
     float old[LOCUS_PANEL];
     const int64_t bytes = to.type == LOCUS_F32 ? 4 : 2;
     for (int64_t c = 0; c < width; c += LOCUS_PANEL) {
-        const int64_t count = min_i64(LOCUS_PANEL, width - c);
-        const locus_rows some = {(char *)to.data + c * bytes, 0, to.type};
-        if (resume) {
-            locus_load_rows(plan, old, some, 1, count);
-            plan->kernels->add(sums + c, old, count);
-        }
-        locus_store_rows(plan, some, sums + c, 1, count);
+        const int64_t some = min_i64(LOCUS_PANEL, width - c);
+        const locus_rows part = {(char *)to.data + c * bytes, 0, to.type};
+        locus_load_rows(plan, old, part, 1, some);
+        plan->kernels->add(sums + c, old, some);
     }
+}
+
+void locus_store_sums(const locus_plan *plan, locus_rows to, float *sums, int64_t count,
+                      int64_t width, int resume)
+{
+    const int64_t bytes = to.type == LOCUS_F32 ? 4 : 2;
+    for (int64_t r = 0; resume && r < count; r++) {
+        const locus_rows row = {(char *)to.data + r * to.stride * bytes, 0, to.type};
+        add_stored(plan, sums + r * width, row, width);
+    }
+    locus_store_rows(plan, to, sums, count, width);
 }

@@ -55,8 +55,8 @@ void locus_load_rows(const locus_plan *plan, float *to, locus_rows rows, int64_t
 void locus_store_rows(const locus_plan *plan, locus_rows to, const float *rows, int64_t count,
                       int64_t width);
 
-/* to = (resume ? to : 0) + sums, rounded once; the sums, one row, are lost. */
-void locus_store_sums(const locus_plan *plan, locus_rows to, float *sums, int64_t width,
-                      int resume);
+/* to = (resume ? to : 0) + sums, rounded once; the sums, rows side by side, are lost. */
+void locus_store_sums(const locus_plan *plan, locus_rows to, float *sums, int64_t count,
+                      int64_t width, int resume);
 
 #endif

@@ -180,16 +180,13 @@ static void reduce_keys(const key_sums *k, locus_sums from, const locus_tensor *
                  k->low, k->high);
         return;
     }
-    for (int64_t r = k->low; r < k->high; r++) {
-        float *row = from.data + r * width, *sum = first && last ? row : sums + r * width;
-        if (first && !last)
-            memcpy(sum, row, (size_t)width * sizeof *sum);
-        else if (!first)
-            plan->kernels->add(sum, row, width);
-        if (last)
-            locus_store_sums(plan, locus_rows_at(to, task->b, task->kv, k->first_key + r), sum,
-                             width, k->call->accumulate);
-    }
+    if (k->low >= k->high) return;
+    const int64_t at = k->low * width, count = k->high - k->low;
+    if (first && !last) memcpy(sums + at, from.data + at, (size_t)(count * width) * sizeof *sums);
+    if (!first) plan->kernels->add(sums + at, from.data + at, count * width);
+    if (last)
+        locus_store_sums(plan, locus_rows_at(to, task->b, task->kv, k->first_key + k->low),
+                         (first ? from.data : sums) + at, count, width, k->call->accumulate);
 }
 
 /* Rows [low, high) of one task's slot. */

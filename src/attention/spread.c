@@ -358,7 +358,7 @@ void locus_spread_dense(const locus_backward_worker *w)
             float sums[MAX_TILE_KEYS];
             memcpy(sums, from, (size_t)columns * sizeof *sums);
             locus_store_sums(head->plan, (locus_rows){(uint16_t *)to->data + at, 0, to->dtype},
-                             sums, columns, 1);
+                             sums, 1, columns, 1);
         }
     }
 }
