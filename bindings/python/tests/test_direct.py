@@ -89,19 +89,24 @@ def test_settings_are_kept_and_bounded():
 def test_nothing_is_kept():
     q, k, v = (torch.randn(1, 1, 2, 4, requires_grad=True) for _ in range(3))
     bare = q.detach()
+    tokens, odd = torch.randn(1, 2, 4), torch.randn(1, 2, 5)
 
     def repeat(count):
         for _ in range(count):
             attend(bare, bare, bare, causal=True)
+            direct.attend_plainly(tokens, tokens, tokens, 2)
+            direct.attend_plainly(odd, odd, odd, 2)
+            _native.hides_nothing(bare)
         for _ in range(count // 10):
             attend(q, k, v).sum().backward()
             q.grad = k.grad = v.grad = None
         gc.collect()
 
     repeat(2000)
-    references, memory = sys.getrefcount(bare), resident()
+    watched = (bare, tokens, odd, True, False)
+    references, memory = [sys.getrefcount(thing) for thing in watched], resident()
     repeat(LEAK_CALLS)
-    assert abs(sys.getrefcount(bare) - references) < 20
+    assert all(abs(sys.getrefcount(thing) - before) < 20 for thing, before in zip(watched, references))
     assert resident() - memory < 4 << 20
 
 

@@ -144,6 +144,40 @@ class TestTorch:
         assert q.grad.dtype is q.dtype
 
     @kinds
+    def test_no_copies_in_graphs(self, kind):
+        """torch.compile and torch.func hand halves over as they are: no conversion is in the graph, and the bits are the same."""
+        import locus.torch as lt
+        from torch._dynamo.backends.common import aot_autograd
+        from functorch.compile import make_boxed_func
+
+        kind, nodes = getattr(torch, kind), []
+
+        def watched(module, inputs):
+            nodes.extend(str(node.target) for node in module.graph.nodes if node.op == "call_function")
+            return make_boxed_func(module.forward)
+
+        def attended(q, k, v, bias):
+            return lt.attend(q, k, v, scheme="t5", bias=bias, buckets=32, max_distance=128, bidirectional=1)
+
+        given = [torch.randn(shape).to(kind) for shape in ((2, 3, 9, 8),) * 3 + ((32, 3),)]
+        leaves, dout = [t.clone().requires_grad_() for t in given], torch.randn(2, 3, 9, 8).to(kind)
+        want = torch.autograd.grad(attended(*leaves), leaves, dout)
+        out = torch.compile(attended, fullgraph=True, backend=aot_autograd(fw_compiler=watched, bw_compiler=watched))(*leaves)
+        assert torch.equal(out, attended(*given))
+        assert all(torch.equal(a, b) for a, b in zip(torch.autograd.grad(out, leaves, dout), want))
+        assert any("attend_backward" in node for node in nodes) and not any("_to_copy" in node for node in nodes)
+        out, pull = torch.func.vjp(attended, *given)
+        assert torch.equal(out, attended(*given)) and all(torch.equal(a, b) for a, b in zip(pull(dout), want))
+
+    @kinds
+    def test_operator(self, kind):
+        q, k, v = torch.randn(3, 1, 2, 5, 4).to(getattr(torch, kind))
+        call = [q.requires_grad_(), k, v.float(), *[None] * 23, "none", "", True, -1, -1, None, None, 0.0, None]
+        torch.library.opcheck(torch.ops.locus.attend.default, tuple(call))
+        out, lse = torch.ops.locus.attend(*call)
+        assert out.dtype is q.dtype and lse.dtype is torch.float32
+
+    @kinds
     def test_lse_and_second_derivatives(self, kind):
         import locus.torch as lt
 

@@ -292,3 +292,32 @@ def test_mask_contents_are_read_again():
         short = encoder(states, attention_mask=mask).last_hidden_state
         assert not torch.equal(full, short)
         torch.testing.assert_close(short[:, :5], encoder(states[:, :5]).last_hidden_state, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("family", ["bert", "albert", "mpnet", "deberta_v2", "t5"])
+def test_traced_without_padding_run_with_it(family):
+    """What the mask of the example hides must not be written into the trace."""
+    import transformers
+
+    sizes = dict(vocab_size=99, hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64)
+    made = {
+        "bert": lambda: transformers.BertModel(transformers.BertConfig(**sizes)),
+        "albert": lambda: transformers.AlbertModel(transformers.AlbertConfig(embedding_size=16, **sizes)),
+        "mpnet": lambda: transformers.MPNetModel(transformers.MPNetConfig(**sizes)),
+        "deberta_v2": lambda: transformers.DebertaV2Model(
+            transformers.DebertaV2Config(relative_attention=True, pos_att_type=["p2c", "c2p"], position_buckets=8, **sizes)
+        ),
+        "t5": lambda: transformers.T5EncoderModel(
+            transformers.T5Config(vocab_size=99, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4)
+        ),
+    }
+    torch.manual_seed(0)
+    model = made[family]().eval()
+    ids, padded = torch.randint(3, 99, (2, 9)), torch.arange(9) < torch.tensor([[9], [5]])
+    with torch.no_grad():
+        want = model(ids, attention_mask=padded.long())[0]
+        locus.torch.patch(model)
+        traced = torch.jit.trace(model, (ids.flip(1), torch.ones_like(ids)), check_trace=False, strict=False)
+        found = traced(ids, padded.long())["last_hidden_state"]
+    assert (found - want)[padded].abs().max() <= 2e-5 * want.abs().max()

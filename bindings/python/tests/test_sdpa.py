@@ -163,3 +163,19 @@ def test_refusals(line, call):
     with pytest.raises(LocusError, match=line) as caught:
         call(torch.randn(1, 2, 4, 8))
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [torch.bfloat16, torch.float16])
+def test_autocast(kind):
+    """The type of the result, and of what follows, is PyTorch's; the numbers are as near to float32 as halves are."""
+    q, k, v = (torch.randn(2, 3, 9, 8, requires_grad=True) for _ in range(3))
+    added = torch.randn(9, 9)
+    exact = torch.nn.functional.scaled_dot_product_attention(q, k, v, added)
+    with torch.autocast("cpu", dtype=kind):
+        want = torch.nn.functional.scaled_dot_product_attention(q, k, v, added)
+        found = locus.torch.scaled_dot_product_attention(q, k, v, added)
+        wide = locus.torch.scaled_dot_product_attention(q.double(), k.double(), v.double())
+    assert found.dtype is want.dtype is kind and wide.dtype is torch.float64
+    assert (found - exact).abs().max() <= 0.05
+    found.float().sum().backward()
+    assert q.grad.dtype is torch.float32

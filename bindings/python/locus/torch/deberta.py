@@ -14,10 +14,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from locus import _native
-
 from .adapter import Adapter, by_heads, can_run, dropout_of, joined, run, run_joined
-from .masks import from_seen
+from .masks import from_seen, hides_nothing
 
 BY_INDEX = "distance = query index - key index"
 
@@ -47,9 +45,7 @@ def _masks(attention_mask: Tensor) -> dict:
     seen = attention_mask.bool()  # of booleans the same tensor, which remembers how it was read
     if seen.dim() != 2:
         return from_seen(seen, 0).arguments()
-    if not torch.compiler.is_compiling() and _native.hides_nothing(seen):
-        return {}
-    return {"key_mask": seen}
+    return {} if hides_nothing(seen) else {"key_mask": seen}
 
 
 def _outer(attention_mask: Tensor) -> Tensor:

@@ -21,8 +21,7 @@ _INDEX = {name: _native.tensor_index(name) for name in op.INPUTS + op.OTHERS}
 _SETTINGS = ("scheme", "causal", "window_left", "window_right", "query_offset", "scale", "softcap", "dropout")
 _prepared: dict = {}
 _MOST = 512
-_HALVES = (torch.bfloat16, torch.float16)
-_TYPES = (torch.float32, *_HALVES)  # read in place
+_TYPES = (torch.float32, torch.bfloat16, torch.float16)  # read in place
 _BY_TOKEN, _WITH_LSE = 1, 2  # how results are made: bits of _native.attend
 _HEADS_SHIFT = 8  # above them: heads, where q, k and v may be [B,T,H*D] and out is
 _PLAIN = (0, 1, 2)  # indices of q, k, v
@@ -104,17 +103,15 @@ def split(q, k, v, heads: int):
 
 
 def _backward_the_long_way(call, tensors, needs, dout, dlse, out, lse):
-    """A graph of the gradients is wanted, or lse has one: the operator knows how, in float32."""
+    """A graph of the gradients is wanted, or lse has one: the operator knows how."""
     key, indices, how, seed = call
-    kinds, shapes = [t.dtype for t in tensors], [t.shape for t in tensors]
+    shapes = [t.shape for t in tensors]
     heads = how >> _HEADS_SHIFT
     if heads:
         tensors[:3] = split(*tensors[:3], heads)
         dout, out = (t if t is None else by_heads(t, heads) for t in (dout, out))
     elif how & _BY_TOKEN:
         dout, out = (t if t is None else t.transpose(1, 2) for t in (dout, out))
-    tensors = [t.float() if t.dtype in _HALVES else t for t in tensors]
-    dout, out = (t if t is None else t.float() for t in (dout, out))
     names = op.INPUTS + op.OTHERS
     place = {_INDEX[name]: i for i, name in enumerate(names)}
     args: list = [None] * (len(names) + 1)
@@ -132,7 +129,7 @@ def _backward_the_long_way(call, tensors, needs, dout, dlse, out, lse):
     grads = [by_place.get(place[index]) for index in indices]
     if heads:
         grads[:3] = [g if g is None or g.dim() == len(s) else g.transpose(1, 2).flatten(2) for g, s in zip(grads[:3], shapes)]
-    return [grad if grad is None else grad.to(kind) for grad, kind in zip(grads, kinds)]
+    return grads
 
 
 def _pairs(indices, tensors):
@@ -150,7 +147,7 @@ def _results(key, indices, tensors, how: int, seed: int):
     q, v = tensors[0], tensors[2]
     if how & ~_WITH_LSE:
         raise LocusValueError("attend: not the short way")  # the long one says why
-    out = op.dense(q, (*q.shape[:-1], v.shape[-1]), q.dtype)
+    out = op.dense(q, (*q.shape[:-1], v.shape[-1]))
     lse = torch.empty(q.shape[:-1], dtype=torch.float32, device="cpu")
     _native.run(prepared(key), torch.get_num_threads(), seed, out, lse, *pairs)
     return out, lse

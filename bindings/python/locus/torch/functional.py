@@ -48,7 +48,7 @@ def _check_types(tensors: dict) -> torch.dtype:
     for name, t in tensors.items():
         if t.dtype is not torch.float32 and t.dtype not in _NARROW:
             raise LocusTypeError(
-                f"tensor {name}: found {t.dtype}, expected torch.float32 (bfloat16 and float16 are converted; "
+                f"tensor {name}: found {t.dtype}, expected torch.float32, bfloat16 or float16 ("
                 "float64 must be the type of all)"
             )
     return torch.float32
@@ -186,9 +186,9 @@ def attend(
     ``bias_dense`` ...) and its options (``span``, ``buckets`` ...) are given by name, as docs/schemes.md has them.
     ``key_mask`` [B,Tk] and ``mask`` [B or 1, H or 1, Tq, Tk] are boolean, true = take part.
 
-    float32 inside. bfloat16 and float16 are read and written in place, out has the type of q and is rounded once;
-    under torch.func they are copied, in both directions. float64, if it is the type of all, is computed in torch
-    operations: exact, slow, n x n memory. Dropout takes its seed from torch's generator unless ``seed`` (an int64 tensor with one
+    float32 inside. bfloat16 and float16 are read and written in place, also under torch.compile and torch.func; out has
+    the type of q and is rounded once. float64, if it is the type of all, is computed in torch operations: exact, slow,
+    n x n memory. Dropout takes its seed from torch's generator unless ``seed`` (an int64 tensor with one
     element) is given.
 
     ``softcap``, ``sink`` [H] and positions of rotations go to the library as they are.
@@ -235,10 +235,8 @@ def attend(
         _check_seed(seed)
     if dropout > 0 and seed is None:
         seed = torch.randint(1 << 62, (1,), dtype=torch.int64)
-    if kind is not torch.float64:
-        floating = {name: t if t.dtype is torch.float32 else t.float() for name, t in floating.items()}
-        if not torch.compiler.is_compiling():
-            floating = {name: t.resolve_neg() if t.is_neg() else t for name, t in floating.items()}
+    if kind is not torch.float64 and not torch.compiler.is_compiling():
+        floating = {name: t.resolve_neg() if t.is_neg() else t for name, t in floating.items()}
     args = (
         *[floating.get(name) for name in INPUTS],
         key_mask,
@@ -262,6 +260,4 @@ def attend(
         if "can't allocate memory" not in str(error):
             raise
         raise LocusMemoryError("attend: found no memory for copies of its tensors", Status.MEMORY) from None
-    if q.dtype in _NARROW:
-        out = out.to(q.dtype)
     return (out, lse) if return_lse else out

@@ -11,7 +11,7 @@ Families that choose a class by the name of the implementation (BERT, RoBERTa, .
 more class; ModernBERT's table of functions gets ``modernbert_forward``.
 
 What falls back to the model's own ``eager_attention_forward``: asked-for attention weights, tensors that are not
-float32, bfloat16 or float16 on the CPU.
+floating and on the CPU.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from . import direct
 from .adapter import can_run, head_mask_fits, runs_original_code
 from .direct import attend_by_token
 from .functional import attend
-from .imports import when_imported
-from .masks import from_additive, from_seen
+from .imports import when_each_imported, when_imported
+from .masks import contents_unknown, from_additive, from_seen
 from .patch import KNOWN, swapped_class
 
 NAME = "locus"
@@ -40,8 +40,6 @@ _THE_PAST = {"causal": True, "query_offset": 0}
 
 # Arguments of attention functions that change the result and that Locus does not compute.
 _OTHERS = ("position_bias", "output_attentions")
-
-_compiling = torch.compiler.is_compiling
 
 
 # ---- masks ----
@@ -127,8 +125,8 @@ class _WordedMask(Tensor):
         return func(*args, **kwargs)
 
 
-def _words(function, cache_position: Tensor, kv_length: int, kv_offset: int, padding: Optional[Tensor]):
-    """None: this mask can not be put in words."""
+def _words(function, cache_position: Tensor, kv_length: int, kv_offset: int, padding: Optional[Tensor], traced: bool):
+    """None: this mask can not be put in words. `traced`: what padding and texts are this time must not be looked at."""
     parts = _parts(function)
     queries = cache_position.shape[0]
     if parts is None or ("causal", True) not in parts or queries == 0:
@@ -140,9 +138,9 @@ def _words(function, cache_position: Tensor, kv_length: int, kv_offset: int, pad
     if padding is not None:
         by_key = padding[:, kv_offset : kv_offset + kv_length].bool()
         by_key = functional.pad(by_key, (0, kv_length - by_key.shape[1]))  # keys that it does not speak of are hidden
-        by_key = None if bool(by_key.all()) else by_key
+        by_key = None if not traced and bool(by_key.all()) else by_key
     windows = [value for kind, value in parts if kind == "window"]
-    texts = [value for kind, value in parts if kind == "text" and bool((value != value[:, :1]).any())]
+    texts = [value for kind, value in parts if kind == "text" and (traced or bool((value != value[:, :1]).any()))]
     return _Words(first - kv_offset, min(windows) if windows else None, by_key, texts[0] if texts else None)
 
 
@@ -165,15 +163,16 @@ def locus_mask(
     **more,
 ) -> Optional[Tensor]:
     """For AttentionMaskInterface: None where only the future is hidden, else booleans, with their words if they have any."""
-    if allow_is_causal_skip and type(cache_position) is Tensor and not _compiling():
+    if allow_is_causal_skip and type(cache_position) is Tensor and not contents_unknown():
         if _only_the_future(len(cache_position), kv_length, attention_mask, local_size):
             return None
     from transformers import masking_utils
 
     more.update(local_size=local_size, allow_is_causal_skip=allow_is_causal_skip)
     function = masking_utils.causal_mask_function if mask_function is None else mask_function
+    traced = torch.jit.is_tracing()
     simple = not torch.compiler.is_compiling() and cache_position.device.type == "cpu"
-    words = _words(function, cache_position, kv_length, kv_offset, attention_mask) if simple else None
+    words = _words(function, cache_position, kv_length, kv_offset, attention_mask, traced) if simple else None
     if words is None:
         return masking_utils.sdpa_mask(
             batch_size=batch_size,
@@ -185,6 +184,8 @@ def locus_mask(
             **more,
         )
     queries = cache_position.shape[0]
+    if traced:
+        return words.written_out(batch_size, queries, kv_length)
     if words.hides_only_the_future(queries, kv_length):
         return None
     return _WordedMask(words, (batch_size, 1, queries, kv_length))
@@ -235,7 +236,8 @@ def locus_attention_forward(
         out = _directly(query, key, value, call, scaling, softcap)
         if out is not None:
             return out, None
-    if position_bias is not None or output_attentions or not can_run(query) or not head_mask_fits(head_mask):
+    computes = can_run(query) or (_is_double(query) and not runs_original_code())
+    if position_bias is not None or output_attentions or not computes or not head_mask_fits(head_mask):
         asked = dict(softcap=softcap, s_aux=s_aux, position_bias=position_bias, output_attentions=output_attentions)
         more.update((name, given) for name, given in asked.items() if given is not None)
         causal = call is _THE_PAST
@@ -244,6 +246,8 @@ def locus_attention_forward(
         call = dict(call, key_mask=call["key_mask"].expand(query.shape[0], -1))
     if s_aux is not None:
         call = dict(call, sink=s_aux)
+    if _is_double(query) and "bias_dense" in call:
+        call = dict(call, bias_dense=call["bias_dense"].double())
     call = dict(call, dropout=dropout, scale=scaling, softcap=softcap)
     if "texts" in call:
         out = _by_texts(query, key, value, **call)
@@ -252,6 +256,11 @@ def locus_attention_forward(
     if head_mask is not None:
         out = out * head_mask.transpose(1, 2)
     return out.contiguous(), None
+
+
+def _is_double(states: Tensor) -> bool:
+    """Exact and slow in torch operations; eager code rounds softmax to float32, where a double's lowest number is -inf."""
+    return states.is_cpu and states.dtype is torch.float64
 
 
 def _directly(query, key, value, call: dict, scaling, softcap) -> Optional[Tensor]:
@@ -333,14 +342,31 @@ def _register_masks(masking_utils) -> None:
     masking_utils.AttentionMaskInterface.register(NAME, locus_mask)
 
 
-def _register_class(module, folder: str, file: str) -> None:
-    """One more entry in tables such as BERT_SELF_ATTENTION_CLASSES = {"eager": ..., "sdpa": ...}."""
+def _register_class(module) -> None:
+    """One more entry in tables such as BERT_SELF_ATTENTION_CLASSES = {"eager": ..., "sdpa": ...} of transformers.models.bert."""
+    *_, file = parts = module.__name__.split(".")[2:]
+    folder = ".".join(parts[:-1])
     for name, table in list(vars(module).items()):
         if not name.endswith("ATTENTION_CLASSES") or not isinstance(table, dict) or "eager" not in table:
             continue
         original = table["eager"].__name__
         if (folder, file, original) in KNOWN:
             table[NAME] = swapped_class(f"{folder.split('.')[-1]}_{original}")
+        else:
+            table[NAME] = _Refusal(folder, sorted(set(table) - {NAME}))
+
+
+class _Refusal(NamedTuple):
+    """What a family gives whose classes are chosen by name and of which Locus knows none."""
+
+    folder: str
+    others: list
+
+    def __call__(self, *args, **kwargs):
+        raise ValueError(
+            f"attn_implementation: found {NAME!r} for {self.folder}, a family that does not go through transformers' "
+            f"AttentionInterface, expected one of {', '.join(self.others)}"
+        )
 
 
 def _register_modernbert(module) -> None:
@@ -352,8 +378,4 @@ def register() -> None:
     when_imported("transformers.modeling_utils", _register_attention)
     when_imported("transformers.masking_utils", _register_masks)
     when_imported("transformers.models.modernbert.modeling_modernbert", _register_modernbert)
-    for folder, file in {(folder, file) for folder, file, _ in KNOWN}:
-        when_imported(
-            f"transformers.models.{folder}.{file}",
-            lambda module, folder=folder, file=file: _register_class(module, folder, file),
-        )
+    when_each_imported("transformers.models", _register_class)

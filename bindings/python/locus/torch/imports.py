@@ -25,12 +25,14 @@ class _Loader(importlib.abc.Loader):
 
 class _Watch(importlib.abc.MetaPathFinder):
     def __init__(self):
-        self.waiting = {}
+        self.waiting, self.packages = {}, {}
 
     def find_spec(self, name, path=None, target=None):
-        if name not in self.waiting:
+        callback = self.waiting.pop(name, None)
+        if callback is None:
+            callback = next((found for package, found in self.packages.items() if name.startswith(package)), None)
+        if callback is None:
             return None
-        callback = self.waiting.pop(name)
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and spec.loader is not None:
             spec.loader = _Loader(spec.loader, callback)
@@ -45,6 +47,19 @@ def when_imported(name: str, callback) -> None:
     if name in sys.modules:
         callback(sys.modules[name])
         return
+    _begin()
+    _watch.waiting[name] = callback
+
+
+def when_each_imported(package: str, callback) -> None:
+    """callback(module) for every module of the package, those that are there and those to come."""
+    for name, module in list(sys.modules.items()):
+        if name.startswith(package + "."):
+            callback(module)
+    _begin()
+    _watch.packages[package + "."] = callback
+
+
+def _begin() -> None:
     if _watch not in sys.meta_path:
         sys.meta_path.insert(0, _watch)
-    _watch.waiting[name] = callback

@@ -34,18 +34,24 @@ class Seen(NamedTuple):
 
 EVERYTHING = Seen()
 _compiling = torch.compiler.is_compiling
+_trace = torch._C._get_tracing_state
+
+
+def contents_unknown() -> bool:
+    """torch.compile or torch.jit.trace writes down what is done: what a mask holds this time must not decide it."""
+    return _compiling() or _trace() is not None
 
 
 def hides_nothing(mask: Optional[Tensor]) -> bool:
     """Additive or boolean; False also where it is not known, or would take long to read."""
-    return mask is None or (not _compiling() and _native.hides_nothing(mask))
+    return mask is None or (not contents_unknown() and _native.hides_nothing(mask))
 
 
 def from_additive(mask: Optional[Tensor], queries: int, keys: int, offset: int) -> Seen:
     """What `mask` [B or 1, H or 1, Tq or 1, at least Tk] lets `queries` rows see; row 0 stands at `offset`."""
     if mask is None:
         return EVERYTHING
-    if _compiling() or mask.requires_grad:
+    if contents_unknown() or mask.requires_grad:
         return Seen(bias_dense=mask[..., :keys].expand(-1, -1, queries, -1))
     if _native.hides_nothing(mask):
         return EVERYTHING
@@ -56,12 +62,12 @@ def from_hidden(hidden: Optional[Tensor], offset: int) -> Seen:
     """`hidden` [B or 1, 1, Tq, Tk]: true or not 0 where a pair is hidden (Transformer-XL, XLNet)."""
     if hidden is None:
         return EVERYTHING
-    return _simplest(hidden == 0, offset)
+    return Seen(mask=hidden == 0) if contents_unknown() else _simplest(hidden == 0, offset)
 
 
 def from_seen(seen: Tensor, offset: int) -> Seen:
     """Booleans [B or 1, H or 1, Tq, Tk], true = take part; where their contents are unknown they stay what they are."""
-    if _compiling():
+    if contents_unknown():
         return Seen(mask=seen)
     return remembered(seen, _simplest, offset)
 

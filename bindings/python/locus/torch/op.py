@@ -104,8 +104,9 @@ def _named(tensors) -> dict:
     return named
 
 
-def dense(like: Tensor, shape, dtype: torch.dtype = torch.float32) -> Tensor:
-    """New memory of `shape` whose axes lie in the order of those of `like`, the last one innermost."""
+def dense(like: Tensor, shape) -> Tensor:
+    """New memory of `shape` and the type of `like` whose axes lie in the order of those of `like`, the last one innermost."""
+    dtype = like.dtype
     if like.is_contiguous():
         return torch.empty(shape, dtype=dtype, device=like.device)
     stride = like.stride()
@@ -118,7 +119,11 @@ def dense(like: Tensor, shape, dtype: torch.dtype = torch.float32) -> Tensor:
 
 def _results(q: Tensor, v: Tensor):
     out = dense(q, (q.size(0), q.size(1), q.size(2), v.size(3)))
-    return out, torch.empty(q.shape[:3], dtype=torch.float32, device=q.device)
+    return out, torch.empty(q.shape[:3], dtype=_kind_of_lse(q), device=q.device)
+
+
+def _kind_of_lse(q: Tensor) -> torch.dtype:
+    return torch.float64 if q.dtype is torch.float64 else torch.float32
 
 
 def _forward(*args):
@@ -275,7 +280,7 @@ def exact_forward(*args):
     """The operator in torch operations, in the type of q."""
     tensors, settings = args[:_COUNT], args[_COUNT:]
     out, lse = exact.attend(_exact_named(tensors), _config(settings, tensors[-1]))
-    return out.to(args[0].dtype), lse.to(args[0].dtype)
+    return out.to(args[0].dtype), lse.to(_kind_of_lse(args[0]))
 
 
 def _exact_named(tensors) -> dict:

@@ -59,6 +59,11 @@ def _mask(mask: Tensor, batch: tuple, heads: int, queries: int, keys: int) -> di
     return {"mask" if mask.dtype is torch.bool else "bias_dense": mask}
 
 
+def _autocast(tensor):
+    narrows = isinstance(tensor, Tensor) and tensor.dtype is torch.float32
+    return tensor.to(torch.get_autocast_dtype("cpu")) if narrows else tensor
+
+
 def scaled_dot_product_attention(
     query: Tensor,
     key: Tensor,
@@ -74,9 +79,12 @@ def scaled_dot_product_attention(
     query [...,Hq,L,E], key [...,H,S,E], value [...,H,S,Ev]; batch axes broadcast. ``attn_mask`` broadcasts to
     [...,Hq,L,S]: booleans, true = take part, or numbers that are added. ``is_causal`` counts from the first query and
     the first key. Which weights ``dropout_p`` drops differs from PyTorch's choice; the seed is from torch's generator.
+    Under ``torch.autocast`` for the CPU float32 tensors become its type first, as PyTorch's do.
     """
     for name, t in zip(_NAMES, (query, key, value)):
         check_tensor(name, t)
+    if torch.is_autocast_enabled("cpu"):
+        query, key, value, attn_mask = (_autocast(t) for t in (query, key, value, attn_mask))
     if not isinstance(is_causal, (bool, int)):
         raise LocusTypeError(f"is_causal: found {type(is_causal)}, expected a bool")
     if attn_mask is not None and is_causal:

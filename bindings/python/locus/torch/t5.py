@@ -10,11 +10,10 @@ from __future__ import annotations
 
 from typing import NamedTuple, Optional
 
-import torch
 from torch import Tensor
 
 from .adapter import Adapter, cached, can_run, dropout_of, head_mask_fits, original_code, run_joined
-from .masks import from_additive, remembered
+from .masks import contents_unknown, from_additive, remembered
 
 
 _SCATTERED = -1  # positions of queries that do not follow one another
@@ -28,10 +27,17 @@ class Position(NamedTuple):
 
 def _first(cache_position, queries: int) -> Optional[int]:
     """Position of the first query, or _SCATTERED; None: the last query stands at the last key."""
-    if cache_position is None or torch.compiler.is_compiling():
+    if cache_position is None or contents_unknown():
         return None
     first, last = remembered(cache_position, _ends)
     return first if last - first == queries - 1 else _SCATTERED
+
+
+def _offset(first: Optional[int], past, queries: int, keys: Tensor) -> int:
+    """Position of the first query, counted from the first key."""
+    if first is not None:
+        return first
+    return 0 if past is None else keys.shape[-2] - queries
 
 
 def _ends(positions: Tensor) -> tuple:
@@ -123,7 +129,7 @@ class T5Attention(_Shared):
         if position_bias is None:
             table = self.relative_attention_bias.weight if self.has_relative_attention_bias else None
             position_bias = Position(table, mask, first)
-        offset = keys.shape[-2] - queries if first is None else first
+        offset = _offset(first, past_key_values, queries, keys)
         table, mask, _ = position_bias
         out = _attention(self, hidden_states, keys, values, table, mask, offset, layer_head_mask)
         return out, position_bias
@@ -158,7 +164,7 @@ class UMT5Attention(_Shared):
         states = encoder_hidden_states if crosses else hidden_states
         keys, values = cached(self, past_key_values, states, crosses, cache_position, self.n_heads)
         table = self.relative_attention_bias.weight if self.has_relative_attention_bias else None
-        offset = keys.shape[-2] - queries if first is None else first
+        offset = _offset(first, past_key_values, queries, keys)
         out = _attention(self, hidden_states, keys, values, table, attention_mask, offset, layer_head_mask)
         return out, None
 
