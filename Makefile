@@ -17,11 +17,14 @@ endif
 export BUILD JOBS
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo page test test-quick test-full bench measure gallery format check-format install uninstall clean setup \
+.PHONY: all demo page tests test test-quick test-full bench measure gallery format check-format install uninstall clean setup \
         setup-tests \
         configure help
 
-all: configure ## build/locus, build/liblocus.so, build/liblocus.a and the tests (default)
+all: configure ## build/locus, build/liblocus.so, build/liblocus.a (default)
+	@$(CMAKE) --build $(BUILD) -j $(JOBS) --target locus-make
+
+tests: configure ## that and the test programs
 	@$(CMAKE) --build $(BUILD) -j $(JOBS)
 
 configure:
@@ -50,15 +53,15 @@ page: all ## build/page/index.html: the page that computes, where clang for wasm
 	@python3 web/build.py $(BUILD)/locus $(BUILD)/wasm/locus.wasm $(BUILD)/page/index.html
 
 test: setup-tests ## everything that must be green; at most 20 minutes on 2 cores
-	@$(MAKE) all
+	@$(MAKE) tests
 	@tests/run.sh normal
 
 test-quick: setup-tests ## a sample of every suite; at most 2 minutes
-	@$(MAKE) all
+	@$(MAKE) tests
 	@tests/run.sh quick
 
 test-full: setup-tests ## the exhaustive grids, and the sanitizers over everything
-	@$(MAKE) all
+	@$(MAKE) tests
 	@tests/run.sh full
 
 bench: all ## this machine: kernels against their limits

@@ -11,9 +11,7 @@ if(LOCUS_MPI AND MPI_C_FOUND)
   target_link_libraries(locus-mpi-objects PRIVATE locus-flags locus-threads MPI::MPI_C)
 
   # What it shares with liblocus below the public interface, which that does not export: core.
-  file(GLOB core_sources CONFIGURE_DEPENDS src/core/*.c)
-  add_library(locus-mpi SHARED ${core_sources})
-  target_include_directories(locus-mpi PRIVATE src)
+  add_library(locus-mpi SHARED $<FILTER:$<TARGET_OBJECTS:locus-objects>,INCLUDE,/src/core/>)
   set_target_properties(locus-mpi PROPERTIES OUTPUT_NAME locus_mpi EXPORT_NAME mpi
     VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
     INSTALL_RPATH "$ORIGIN" # liblocus is beside it
