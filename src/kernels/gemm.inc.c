@@ -161,18 +161,17 @@ LOCUS_INLINE void start_sums(vf sum[GEMM_ROWS][GEMM_VECTORS], const product_of *
 
 /* ---- whole register tiles ---- */
 
-LOCUS_INLINE void whole_tile(product_of p, finish f, const int ends)
+LOCUS_INLINE void whole_tile(product_of p, finish f, const int vectors, const int ends)
 {
     LOCUS_UNINITIALIZED vf sum[GEMM_ROWS][GEMM_VECTORS];
-    start_sums(sum, &p, p.c, p.rescale, 0, GEMM_ROWS, GEMM_VECTORS);
-    sum_products(sum, p.a, p.a_stride, p.a_column, p.b, p.b_stride, p.inner, 0, GEMM_ROWS,
-                 GEMM_VECTORS);
+    start_sums(sum, &p, p.c, p.rescale, 0, GEMM_ROWS, vectors);
+    sum_products(sum, p.a, p.a_stride, p.a_column, p.b, p.b_stride, p.inner, 0, GEMM_ROWS, vectors);
     if (ends & ADD_ALSO)
         sum_products(sum, f.also_a, f.also_a_stride, 1, f.also_b, p.b_stride, p.inner, 0, GEMM_ROWS,
-                     GEMM_VECTORS);
+                     vectors);
     LOCUS_UNROLL
     for (int i = 0; i < GEMM_ROWS; i++)
-        finish_sums(p.c + i * p.c_stride, sum[i], p.c_stride, &f, i, 0, 0, GEMM_VECTORS, ends);
+        finish_sums(p.c + i * p.c_stride, sum[i], p.c_stride, &f, i, 0, 0, vectors, ends);
 }
 
 /* ---- the rest ---- */
@@ -327,9 +326,20 @@ LOCUS_INLINE void all_rows(product_of p, const finish *f, int64_t rows, int64_t 
             fetch_some(&prefetch[1]);
         }
         int64_t c = some.from;
+#define WHOLE(vectors)                                                                             \
+    whole_tile(product_at(p, i, c), finish_at(f, i, c, p.c_stride, ends), vectors, ends)
         if (count == GEMM_ROWS)
-            for (; c + GEMM_VECTORS * VL <= some.to; c += GEMM_VECTORS * VL)
-                whole_tile(product_at(p, i, c), finish_at(f, i, c, p.c_stride, ends), ends);
+            for (; c + GEMM_VECTORS * VL <= some.to; c += GEMM_VECTORS * VL) WHOLE(GEMM_VECTORS);
+        if (count == GEMM_ROWS && ends == 0) { /* strips have many of these */
+            if (c + (GEMM_VECTORS - 1) * VL <= some.to) {
+                WHOLE(GEMM_VECTORS - 1);
+                c += (GEMM_VECTORS - 1) * VL;
+            } else if (c + GEMM_VECTORS / 2 * VL <= some.to) {
+                WHOLE(GEMM_VECTORS / 2);
+                c += GEMM_VECTORS / 2 * VL;
+            }
+        }
+#undef WHOLE
         if (c < some.to) rest_of_rows(&rest, f, i, count, c, some.to);
     }
 }
