@@ -7,7 +7,7 @@
 #include "run.h"
 #include "text.h"
 
-enum { MOST_THREADS = 256, MOST_BEAMS = 64, MOST_BATCH = 1 << 20, TOKENS_PER_BATCH = 2048 };
+enum { MOST_THREADS = 256, MOST_BEAMS = 64, MOST_BATCH = 1 << 20, TOKENS_PER_BATCH = 512 };
 
 static const char *task_name(size_t index)
 {
@@ -208,7 +208,7 @@ static const cli_option run_options[] = {
      FIELD(generation.seed)},
     {.name = "tokens-per-batch",
      .argument = "N",
-     .help = "run when so many tokens have come together (2048)",
+     .help = "run when so many tokens have come together (512)",
      .kind = CLI_INTEGER,
      .minimum = 1,
      .maximum = MOST_BATCH,

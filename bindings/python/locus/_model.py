@@ -12,7 +12,7 @@ from ._tokenizer import Tokenizer
 
 _HIDDEN, _LOGITS, _EMBEDDING, _QKV, _DECODER_HIDDEN, _DECODER_QKV, _CROSS_Q, _CROSS_KV = (1 << i for i in range(8))
 _STACKS = ("encoder", "decoder", "cross")  # locus_model_stack
-_BATCH = 2048  # tokens of one pass; more of them change no bit
+_BATCH = 512  # tokens of one pass, whose states stay in the caches; more of them change no bit
 
 
 class _Texts:

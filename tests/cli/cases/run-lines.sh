@@ -14,7 +14,7 @@ open("lines", "w").write("\n".join(lines))
 END
 "$LOCUS" run bert --file lines --json --tokens-per-batch 1 --threads 1 >alone
 wc -l <alone
-for size in 255 256 257 2047 2048 2049 4097 1000000; do
+for size in 255 256 257 511 512 513 1025 2048 1000000; do
     "$LOCUS" run bert --file lines --json --tokens-per-batch $size --threads 3 >batch
     cmp alone batch || echo "other bits in batches of $size"
 done

@@ -20,6 +20,7 @@ import torch
 import locus
 import locus.torch
 from locus import _native
+from locus._model import _Texts
 
 from . import onnx, shapes
 from .contest import Contest, Shape
@@ -81,13 +82,21 @@ def _fastest(texts: list, run):
 
 
 def _native_run(folder: str, texts: list):
+    """In batches as `locus.Model` makes them of a list of texts, in their order."""
     model = locus.Model(folder, threads=torch.get_num_threads())
-    flat = numpy.concatenate(texts).astype(numpy.int32).tobytes()
-    offsets = numpy.cumsum([0] + [len(text) for text in texts], dtype=numpy.int64).tobytes()
+    batches = []
+    for first, last in _Texts(texts).batches():
+        flat = numpy.concatenate(texts[first:last]).astype(numpy.int32).tobytes()
+        lengths = [len(text) for text in texts[first:last]]
+        batches.append((flat, numpy.cumsum([0] + lengths, dtype=numpy.int64).tobytes()))
+
+    def part(flat, offsets):
+        found = _native.model_run(model._handle, flat, None, offsets, None, None, None, EMBEDDING, False)
+        raw, rows, width = found["embedding"][0]
+        return torch.frombuffer(raw, dtype=torch.float32).view(rows, width)
 
     def run():
-        found = _native.model_run(model._handle, flat, None, offsets, None, None, None, EMBEDDING, False)["embedding"][0][0]
-        return torch.from_numpy(numpy.frombuffer(found, numpy.float32).reshape(len(texts), -1))
+        return torch.cat([part(*batch) for batch in batches])
 
     return run
 
