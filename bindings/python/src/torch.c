@@ -7,6 +7,7 @@
 enum {
     TENSOR,     /* torch.Tensor                                            */
     PARAMETER,  /* torch.nn.Parameter                                      */
+    IS_NEG,     /* torch.Tensor.is_neg                                     */
     GRADIENTS,  /* torch.is_grad_enabled                                   */
     MODES,      /* torch._C._len_torch_dispatch_stack                      */
     TRANSFORM,  /* torch._C._functorch.maybe_current_level                 */
@@ -20,7 +21,7 @@ enum {
 };
 
 static PyObject *torch; /* a tuple of these; NULL: locus.torch is not imported */
-static PyObject *requires_grad, *is_neg, *current_level;
+static PyObject *requires_grad, *current_level;
 
 PyObject *native_torch(PyObject *module, PyObject *given)
 {
@@ -30,9 +31,8 @@ PyObject *native_torch(PyObject *module, PyObject *given)
         return NULL;
     }
     if (requires_grad == NULL) requires_grad = PyUnicode_InternFromString("requires_grad");
-    if (is_neg == NULL) is_neg = PyUnicode_InternFromString("is_neg");
     if (current_level == NULL) current_level = PyUnicode_InternFromString("_current_level");
-    if (requires_grad == NULL || is_neg == NULL || current_level == NULL) return NULL;
+    if (requires_grad == NULL || current_level == NULL) return NULL;
     PyObject *before = torch;
     Py_INCREF(given);
     torch = given;
@@ -85,7 +85,7 @@ static int is_plain(PyObject *tensor, int gradients)
         const int wanted = truth(PyObject_GetAttr(tensor, requires_grad));
         if (wanted != 0) return wanted < 0 ? -1 : 0;
     }
-    const int negative = truth(PyObject_CallMethodObjArgs(tensor, is_neg, NULL));
+    const int negative = truth(PyObject_CallFunctionObjArgs(handed(IS_NEG), tensor, NULL));
     return negative < 0 ? -1 : !negative;
 }
 

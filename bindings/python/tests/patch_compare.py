@@ -6,6 +6,7 @@ import torch
 
 import locus.torch
 import locus.torch.adapter
+from locus.torch import albert, bert
 
 FORWARD = 2e-5  # of the largest element: two float32 computations of the same numbers, a few layers deep
 GRADIENT = 1e-4  # of the largest gradient in the model
@@ -54,8 +55,9 @@ class Counted:
             return original(*args, **kwargs)
 
         monkeypatch.setattr(locus.torch.adapter, "attend", attend)
-        for name in ("attend_joined", "attend_plainly"):
-            monkeypatch.setattr(locus.torch.adapter, name, self._watched(getattr(locus.torch.adapter, name)))
+        monkeypatch.setattr(locus.torch.adapter, "attend_joined", self._watched(locus.torch.adapter.attend_joined))
+        for module in (bert, albert):
+            monkeypatch.setattr(module, "attend_plainly", self._watched(module.attend_plainly))
 
     def _watched(self, short):
         def watched(*args):

@@ -12,7 +12,7 @@ pytest.importorskip("transformers")
 
 import locus.bench.__main__ as bench  # noqa: E402
 import locus.torch  # noqa: E402
-from locus.bench import measure, report  # noqa: E402
+from locus.bench import hub, measure, report  # noqa: E402
 from locus.bench.contest import Contest  # noqa: E402
 
 SMALL = "--sizes 16,24 --heads 2 --width 8 --rounds 2 --enough 0 --no-flex --layers 1 --threads 1".split()
@@ -50,6 +50,14 @@ def test_models_alone_have_every_size(tmp_path, monkeypatch):
     assert bench.main([*SMALL, "--only", "models", "--sizes", "24", "-o", str(tmp_path)]) == 0
     entries = json.loads((tmp_path / "bench.json").read_text())["entries"]
     assert {e["contest"] for e in entries} == {"DeBERTa-v3 model, 1 layer", "T5 encoder model, 1 layer"}
+
+
+def test_packed_and_calls(tmp_path, monkeypatch):
+    monkeypatch.setattr(hub, "MOST_TOKENS_OF_A_TEXT", 16)
+    assert bench.main([*SMALL, "--only", "packed,calls", "-o", str(tmp_path)]) == 0
+    entries = json.loads((tmp_path / "bench.json").read_text())["entries"]
+    assert {e["contestant"] for e in entries} == {"locus", "transformers, sdpa, padded", "torch, sdpa"}
+    assert len(entries) == 3 * 2 * 2 and all(e["error"] < 1e-5 for e in entries)
 
 
 def test_hub(tmp_path):

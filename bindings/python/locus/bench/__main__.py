@@ -14,6 +14,7 @@ examples:
   python -m locus.bench --only t5,deberta --sizes 512    two of them, one size
   python -m locus.bench --only models --full-models      DeBERTa-v3-base and T5-base encoders, 12 layers, patched and not
   python -m locus.bench --only hub --threads 1           attn_implementation="locus" beside "sdpa": prefill, decoding, training
+  python -m locus.bench --only packed,calls --threads 1  texts of mixed length in one row; what a call costs beside its work
   python -m locus.bench --only families --sizes 16,128,512 --pass forward --threads 1
                                                          encoders of the shapes of small checkpoints, patched and not
   python -m locus.bench --only training --threads 1      steps of `locus lab train` beside PyTorch loops of the same model
@@ -26,7 +27,7 @@ examples:
       --pass forward --layout heads --keep-memory        attention alone against the best of PyTorch and ONNX Runtime
 
 Writes bench.json, bench.md and bench.svg. Every output is compared with double precision before it is timed. Both sides have the
-same threads. Without --only, models are measured up to 512 tokens; hub, families, runtime, sentences, generation and starts are left out. Exit code 1: a contestant computed something else.
+same threads. Without --only, models are measured up to 512 tokens; hub, packed, calls, families, runtime, sentences, generation and starts are left out. Exit code 1: a contestant computed something else.
 """
 
 MOST_TOKENS_OF_A_QUICK_MODEL = 512

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What ``--only`` can name: functions of (Shape, options), each of which makes one contest."""
 
-from . import families, generation, hub, kernels, models, modules, runtime, starts
+from . import calls, families, generation, hub, kernels, models, modules, runtime, starts
 
 CONTESTS = {
     "plain": (kernels.plain,),
@@ -18,6 +18,8 @@ CONTESTS = {
     "conformer": (modules.conformer,),
     "models": (models.deberta, models.t5),
     "hub": (hub.llama, hub.llama_decoding, hub.gemma3, hub.gpt2, hub.bert),
+    "packed": (hub.packed,),
+    "calls": (calls.smallest, calls.short_texts),
     "families": (
         families.bert_tiny, families.minilm, families.albert, families.t5_small, families.mpnet, families.deberta_xsmall,
     ),
@@ -29,5 +31,6 @@ CONTESTS = {
     "starts": (starts.first_result, starts.tokenizing),
 }  # fmt: skip
 
-BY_NAME = {"hub", "families", "runtime", "sentences", "generation", "starts"}  # whole models, several minutes: only if asked for
-SIZELESS = {"sentences", "generation", "starts"}  # one contest, whatever --sizes says
+# Whole models, several minutes, and calls without work: only if asked for.
+BY_NAME = {"hub", "packed", "calls", "families", "runtime", "sentences", "generation", "starts"}
+SIZELESS = {"packed", "calls", "sentences", "generation", "starts"}  # one contest, whatever --sizes says

@@ -16,6 +16,7 @@ import locus.torch  # noqa: F401  "locus" is then a name that transformers knows
 from .contest import Contest, Shape
 
 VOCABULARY = 1000
+TEXTS, MOST_TOKENS_OF_A_TEXT = 32, 256
 MARKS = dict(bos_token_id=1, eos_token_id=2, pad_token_id=0)
 
 
@@ -95,6 +96,30 @@ def _llama(shape: Shape, options):
         **_common(shape, options), **MARKS, num_key_value_heads=shape.heads // groups, tie_word_embeddings=False
     )
     return transformers.AutoModelForCausalLM, config
+
+
+def packed(shape: Shape, options) -> Contest:
+    """Texts of mixed length in one row, whose positions start anew, beside the same texts padded to the longest."""
+    shape = Shape(1, shape.heads, MOST_TOKENS_OF_A_TEXT, shape.width)
+    models = _models(*_llama(shape, options))
+    lengths = torch.randint(8, MOST_TOKENS_OF_A_TEXT + 1, (TEXTS,))
+    lengths[0] = MOST_TOKENS_OF_A_TEXT
+    seen = torch.arange(MOST_TOKENS_OF_A_TEXT) < lengths[:, None]
+    ids = torch.randint(3, VOCABULARY, seen.shape).masked_fill(~seen, 0)
+    row = dict(input_ids=ids[seen][None], position_ids=torch.cat([torch.arange(n) for n in lengths])[None])
+
+    def in_one_row(model):
+        return model(**row, use_cache=False).logits[0]
+
+    def as_a_batch(model):
+        return model(input_ids=ids, attention_mask=seen.long(), use_cache=False).logits[seen]
+
+    theirs = models["transformers, sdpa"]
+    name = f"Llama, {TEXTS} texts, {int(lengths.sum())} tokens in one row, {seen.numel()} padded"
+    contest = Contest(name, list(theirs.parameters()), lambda: _exactly(theirs, as_a_batch))
+    contest.runs["locus"] = lambda: in_one_row(models["locus"])
+    contest.runs["transformers, sdpa, padded"] = lambda: as_a_batch(theirs)
+    return contest
 
 
 def llama(shape: Shape, options) -> Contest:

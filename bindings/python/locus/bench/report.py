@@ -7,6 +7,10 @@ import json
 from html import escape
 
 
+def _ms(milliseconds: float) -> str:
+    return f"{milliseconds:.2f}" if milliseconds >= 1 else f"{milliseconds:.4f}"
+
+
 def span(entry: dict, key: str = "ratio") -> str:
     """A ratio with the range of its rounds."""
     return f"{entry[key]:.2f} ({entry[key + '_low']:.2f}-{entry[key + '_high']:.2f})"
@@ -15,8 +19,8 @@ def span(entry: dict, key: str = "ratio") -> str:
 def _row(entry: dict) -> str:
     memory = "-" if entry["peak_bytes"] is None else f"{entry['peak_bytes'] / 2**20:.1f}"
     return (
-        f"| {entry['contest']} | {entry['tokens']} | {entry['pass']} | {entry['contestant']} | {entry['ms_median']:.2f} | "
-        f"{entry['cpu_ms_median']:.2f} | {span(entry)} | {span(entry, 'cpu_ratio')} | {memory} | {entry['error']:.0e} |"
+        f"| {entry['contest']} | {entry['tokens']} | {entry['pass']} | {entry['contestant']} | {_ms(entry['ms_median'])} | "
+        f"{_ms(entry['cpu_ms_median'])} | {span(entry)} | {span(entry, 'cpu_ratio')} | {memory} | {entry['error']:.0e} |"
     )
 
 

@@ -115,12 +115,6 @@ def run_joined(
     return joined(run(*split(q, k, v, heads), head_mask=head_mask, key_mask=key_mask, dropout=dropout, **more))
 
 
-def run_plainly(q: Tensor, k: Tensor, v: Tensor, heads: int) -> Tensor:
-    """run_joined without positions, masks and dropout."""
-    out = attend_plainly(q, k, v, heads)
-    return run_joined(q, k, v, heads, query_offset=0) if out is None else out
-
-
 def dropout_of(module: torch.nn.Module, p: float) -> float:
     return p if module.training else 0.0
 

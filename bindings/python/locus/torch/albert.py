@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from .adapter import can_run, dropout_of, head_mask_fits, run_joined, run_plainly
+from .adapter import attend_plainly, can_run, dropout_of, head_mask_fits, run_joined
 from .bert import SCHEMES, SelfAttention
 from .masks import from_additive, hides_nothing
 
@@ -19,7 +19,9 @@ class Attention(SelfAttention):
         heads = self.num_attention_heads
         scheme = SCHEMES[self.position_embedding_type]
         if scheme == "none" and head_mask is None and not self.training and hides_nothing(attention_mask):
-            return self._after(hidden_states, run_plainly(q, k, v, heads))
+            out = attend_plainly(q, k, v, heads)
+            if out is not None:
+                return self._after(hidden_states, out)
         tokens = hidden_states.shape[1]
         call = from_additive(attention_mask, tokens, tokens, 0).arguments()
         if scheme != "none":

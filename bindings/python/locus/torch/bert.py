@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Optional
 
-from .adapter import Adapter, cached, can_run, dropout_of, head_mask_fits, run_joined, run_plainly
+from .adapter import Adapter, attend_plainly, cached, can_run, dropout_of, head_mask_fits, run_joined
 from .masks import from_additive, hides_nothing
 
 SCHEMES = {"absolute": "none", "relative_key": "relative_key", "relative_key_query": "relative_key_query"}
@@ -47,11 +47,13 @@ class SelfAttention(Adapter):
             and head_mask is None
             and not (output_attentions or self.training or self.is_decoder)
             and self.position_embedding_type == "absolute"
+            and (attention_mask is None or hides_nothing(attention_mask))
             and can_run(hidden_states)
-            and hides_nothing(attention_mask)
         ):
             q, k, v = self.query(hidden_states), self.key(hidden_states), self.value(hidden_states)
-            return run_plainly(q, k, v, self.num_attention_heads), None
+            heads = self.num_attention_heads
+            out = attend_plainly(q, k, v, heads)
+            return (run_joined(q, k, v, heads, query_offset=0) if out is None else out), None
         crosses = encoder_hidden_states is not None
         scheme = SCHEMES[self.position_embedding_type]
         queries = hidden_states.shape[1]

@@ -34,6 +34,7 @@ if _EXCHANGES:
     _native.torch(
         (
             *_PLAIN_TYPES,
+            Tensor.is_neg,
             torch.is_grad_enabled,
             torch._C._len_torch_dispatch_stack,
             torch._C._functorch.maybe_current_level,
