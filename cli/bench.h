@@ -34,6 +34,7 @@ typedef enum bench_view {
     BENCH_PADDED,
     BENCH_DROPOUT,
     BENCH_PEAKED, /* q is BENCH_PEAK times as large: most weights are all but zero */
+    BENCH_KEPT,   /* forward writes the weights, backward reads them */
     BENCH_DECODE,
     BENCH_VIEWS
 } bench_view;
@@ -118,7 +119,7 @@ typedef struct bench_row {
     locus_config config;
     locus_tensors in;
     locus_results results;
-    void *blocks[2];
+    void *blocks[3];
     locus_plan *plan;
     locus_tables *tables, *backward_tables; /* NULL: each call packs its own           */
     size_t workspace_bytes;
@@ -165,8 +166,8 @@ typedef struct bench_values {
     const char *schemes, *n, *d, *direction, *isas, *threads, *dtypes, *svg, *mask;
     uint32_t heads, batch, rounds;
     double dropout;
-    int causal, padded, peaked, decode, prepared, by_tokens, linear, operators, full, no_baseline,
-        json, markdown, mpi, ragged;
+    int causal, padded, peaked, kept, decode, prepared, by_tokens, linear, operators, full,
+        no_baseline, json, markdown, mpi, ragged;
 } bench_values;
 
 /* CLI_DONE, or the exit code after a complaint. */

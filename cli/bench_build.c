@@ -18,7 +18,8 @@ const char *bench_direction_name(bench_direction direction)
 
 char *bench_row_name(char *buffer, size_t capacity, const bench_row *row)
 {
-    static const char *const views[] = {"", "+causal", "+padded", "+dropout", "+peaked", "+decode"};
+    static const char *const views[] = {"",        "+causal", "+padded", "+dropout",
+                                        "+peaked", "+kept",   "+decode"};
     const locus_dtype dtype = row->linear != NULL ? LOCUS_F32 : row->input->group->dtype;
     snprintf(buffer, capacity, "%s%s%s%s", row->linear != NULL ? "linear" : row->input->kind->name,
              views[row->view],
@@ -72,6 +73,14 @@ static int take_results(void **blocks, size_t *count, locus_results *results,
     const locus_tensor lse = locus_view(NULL, LOCUS_F32, 3, q->shape);
     return take_rows(blocks, count, &results->out, q, group) &&
            take_like(blocks, count, &results->lse, &lse);
+}
+
+static int take_weights(void **blocks, size_t *count, locus_results *results,
+                        const bench_group *group)
+{
+    const int64_t shape[] = {group->batch, group->heads, group->n, group->n};
+    const locus_tensor weights = locus_view(NULL, LOCUS_F32, 4, shape);
+    return take_like(blocks, count, &results->weights, &weights);
 }
 
 /* ---- groups ---- */
@@ -229,6 +238,8 @@ static locus_status row_new(bench_row *row, const bench_request *r, locus_error 
     if (row->direction == BENCH_BACKWARD && /* keeps what its forward pass gave */
         !take_results(row->blocks, &count, &row->results, input->group))
         return LOCUS_ERR_MEMORY;
+    if (row->view == BENCH_KEPT && !take_weights(row->blocks, &count, &row->results, input->group))
+        return LOCUS_ERR_MEMORY;
     locus_status status = locus_plan_new(&row->plan, &row->config, &row->in, error);
     if (status == LOCUS_OK && row->prepared)
         status = locus_tables_new(&row->tables, row->plan, &row->in, error);
@@ -329,6 +340,7 @@ static locus_status build_rows(bench *b, int unseen, locus_error *error)
         for (int view = 0; view < BENCH_VIEWS; view++)
             for (int direction = 0; direction < BENCH_DIRECTIONS; direction++) {
                 if (!r->views[view] || !r->directions[direction]) continue;
+                if (view == BENCH_KEPT && input->group->n > LOCUS_KEPT_WEIGHTS) continue;
                 const locus_status status = build_rows_of(b, input, view, direction, shown, error);
                 if (status != LOCUS_OK) return status;
             }

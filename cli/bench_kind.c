@@ -132,7 +132,8 @@ static int has_option(const locus_scheme_info *scheme, const char *name)
 /* Per head: 4 V d for the two products of plain attention, 10 V d backward (five). A
  * position product costs 2 forward and 6 backward (once more for the scores, one for each
  * factor's gradient), a value table 2 and 4; times V d, or times n R d where the table has
- * R reachable rows that are multiplied once per query or key. */
+ * R reachable rows that are multiplied once per query or key. Backward with kept weights
+ * multiplies nothing for the scores. */
 double bench_flops(const bench_row *row)
 {
     const locus_scheme_info *scheme = row->input->kind->scheme;
@@ -147,7 +148,8 @@ double bench_flops(const bench_row *row)
                             ? r.queries * reachable_rows(&row->config.options, clipped, &r)
                             : r.pairs;
     const double forward = 4 * r.pairs + (2 * products + 2 * values) * each;
-    const double backward = 10 * r.pairs + (6 * products + 4 * values) * each;
+    const double scores = row->view == BENCH_KEPT ? 0 : 2 * r.pairs + 2 * products * each;
+    const double backward = scores + 8 * r.pairs + (4 * products + 4 * values) * each;
     const double flops = row->direction == BENCH_FORWARD    ? forward
                          : row->direction == BENCH_BACKWARD ? backward
                                                             : forward + backward;

@@ -217,6 +217,7 @@ static void set_views(bench_request *r, const bench_values *v)
     r->views[BENCH_PADDED] = v->padded && !v->decode;
     r->views[BENCH_DROPOUT] = v->dropout > 0 && !v->decode;
     r->views[BENCH_PEAKED] = v->peaked && !v->decode;
+    r->views[BENCH_KEPT] = v->kept && !v->decode;
     r->dropout = v->dropout;
     r->views[BENCH_DECODE] = v->decode;
     r->prepared = v->prepared;
@@ -242,13 +243,13 @@ static int read_sizes(bench_request *r, const bench_values *v)
 /* Requests that contradict themselves. */
 static int refuse_pairs(const bench_request *r, const bench_values *v)
 {
-    const int variants = v->causal || v->padded || v->peaked || v->dropout > 0;
+    const int variants = v->causal || v->padded || v->peaked || v->kept || v->dropout > 0;
     if ((v->linear || v->operators) && v->dtypes != NULL)
         return cli_complain("bench", CLI_USAGE, "--dtype measures attention only");
     if (v->linear && (v->schemes != NULL || v->decode || variants || v->heads > 0 || v->batch > 0))
         return cli_complain("bench", CLI_USAGE,
                             "--linear measures no attention: it goes without --scheme, --decode, "
-                            "--causal, --padded, --dropout, --peaked, --heads and --batch");
+                            "--causal, --padded, --dropout, --peaked, --kept, --heads and --batch");
     if (v->operators && (v->schemes != NULL || v->linear || v->decode || variants || v->full ||
                          v->markdown || v->svg != NULL || v->direction != NULL))
         return cli_complain(

@@ -130,7 +130,8 @@ static void assign_peers(bench *b, bench_row *row)
         return;
     }
     if (row->prepared) return; /* the line before has them */
-    if (!b->has_blas || row->threads != 1 || row->view != BENCH_WHOLE ||
+    const int kept = row->view == BENCH_KEPT && row->direction == BENCH_BACKWARD;
+    if (!b->has_blas || row->threads != 1 || (row->view != BENCH_WHOLE && !kept) ||
         strcmp(row->isa, b->best_isa) != 0)
         return;
     if (row->linear != NULL) {

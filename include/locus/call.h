@@ -69,7 +69,14 @@ typedef struct locus_results {
      * that are given it take out, lse and lse_low as they are: they may be those of a softmax over
      * more keys than the call has. Attention only; no gradient. */
     locus_tensor lse_low;
+    /* [B,H,Tq,Tk] F32, may be absent; calls of at most LOCUS_KEPT_WEIGHTS queries and as many keys.
+     * The weights of the softmax, before dropout. Forward writes them; a backward call that is given
+     * them computes no scores again, which is one product of five: for short sequences, whose
+     * weights are hardly larger than out. Attention only; not with a ragged batch; no gradient. */
+    locus_tensor weights;
 } locus_results;
+
+#define LOCUS_KEPT_WEIGHTS 192
 
 /* ---- the rules of a call, for pictures, tests and other people's code ---- */
 

@@ -75,6 +75,14 @@ static void use_shared_tables(const locus_backward_call *call, locus_head_tables
     *tables = shared;
 }
 
+/* A softcap's slopes and the gradient of a sink need the scores. */
+static const locus_tensor *kept_weights(const locus_backward_call *call)
+{
+    const int needs_scores = call->plan->call.softcap > 0.0 || locus_present(&call->in->sink);
+    const locus_tensor *weights = &call->results->weights;
+    return locus_present(weights) && !needs_scores ? weights : NULL;
+}
+
 void locus_backward_worker_begin(const locus_backward_call *call, uint32_t thread, int64_t b,
                                  int64_t h, locus_backward_worker *w)
 {
@@ -84,6 +92,7 @@ void locus_backward_worker_begin(const locus_backward_call *call, uint32_t threa
     if (locus_heads_share_tables(plan)) use_shared_tables(call, &w->tables);
     w->call = call;
     w->slot = NULL;
+    w->kept = kept_weights(call);
     w->head = locus_head_at(plan, &plan->backward, call->in, b, h);
     w->head.shown = call->shown;
     w->scores.head = &w->head;
@@ -118,6 +127,7 @@ static void use_prepared_tables(locus_backward_worker *w, int64_t from, int64_t 
 
 void locus_backward_worker_pack(locus_backward_worker *w, int64_t from, int64_t to)
 {
+    if (w->kept != NULL) w->keys.panels = w->tables.key_panels = NULL; /* which only scores read */
     if (w->call->tables != NULL) {
         use_prepared_tables(w, from, to);
     } else {

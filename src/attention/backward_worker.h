@@ -37,11 +37,12 @@ typedef struct locus_backward_worker {
     locus_gradient_rows rows[MAX_GROUP]; /* query tiles that a key tile serves in turn */
     /* of the tile */
     locus_tile tile;
-    float *grad;     /* [rows][stride] dS                          */
-    float *dropped;  /* [rows][stride] P after dropout             */
-    float *weights;  /* what the values were multiplied with: P, or `dropped` */
-    double *pair_ds; /* [keys] dS of a row, for a bias by pair */
-    float *diagonal; /* [distances] sums by distance               */
+    float *grad;              /* [rows][stride] dS                          */
+    float *dropped;           /* [rows][stride] P after dropout             */
+    float *weights;           /* what the values were multiplied with: P, or `dropped` */
+    const locus_tensor *kept; /* P of the call, kept by its forward pass; NULL: computed again */
+    double *pair_ds;          /* [keys] dS of a row, for a bias by pair */
+    float *diagonal;          /* [distances] sums by distance               */
     float *clean_keys, *clean_rows, *clean_dout; /* rooms of operands                          */
     float *gain_product;                         /* [rows][D] before the gain of the tile      */
     float *dense_sums; /* [rows][Tk] of a shared dense bias of half precision, see run_dense   */

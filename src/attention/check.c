@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/check.h"
 
+#include <inttypes.h>
+
 #include "core/error.h"
 #include "core/tensor.h"
 
@@ -58,6 +60,24 @@ locus_status locus_check_table_inputs(const locus_plan *plan, const locus_tensor
     return LOCUS_OK;
 }
 
+/* Those of one tile: no n x n array, however long a call is. */
+static locus_status check_weights(const locus_plan *plan, const locus_tensor *weights,
+                                  locus_error *error)
+{
+    const locus_call *c = &plan->call;
+    const locus_tensor all =
+        locus_view(NULL, LOCUS_F32, 4, (const int64_t[]){c->B, c->H, c->Tq, c->Tk});
+    if (plan->ragged != NULL)
+        return locus_fail(error, LOCUS_ERR_TENSOR,
+                          "tensor weights: found with a ragged batch, expected none");
+    if (c->Tq > LOCUS_KEPT_WEIGHTS || c->Tk > LOCUS_KEPT_WEIGHTS)
+        return locus_fail(error, LOCUS_ERR_TENSOR,
+                          "tensor weights: found %" PRId64 " queries and %" PRId64
+                          " keys, expected at most %d of each (longer calls keep none)",
+                          c->Tq, c->Tk, LOCUS_KEPT_WEIGHTS);
+    return check_view(weights, &all, LOCUS_TYPES_FLOAT, "weights", error);
+}
+
 locus_status locus_check_results(const locus_plan *plan, const locus_results *results,
                                  locus_error *error)
 {
@@ -69,9 +89,10 @@ locus_status locus_check_results(const locus_plan *plan, const locus_results *re
         locus_present(&results->lse_low) ? LOCUS_TYPES_FLOAT : LOCUS_TYPES_ANY_FLOAT;
     LOCUS_TRY(check_view(&results->out, &out, LOCUS_TYPES_ANY_FLOAT, "out", error));
     LOCUS_TRY(check_view(&results->lse, &lse, lse_types, "lse", error));
-    return locus_present(&results->lse_low)
-               ? check_view(&results->lse_low, &lse, LOCUS_TYPES_FLOAT, "lse_low", error)
-               : LOCUS_OK;
+    if (locus_present(&results->lse_low))
+        LOCUS_TRY(check_view(&results->lse_low, &lse, LOCUS_TYPES_FLOAT, "lse_low", error));
+    return locus_present(&results->weights) ? check_weights(plan, &results->weights, error)
+                                            : LOCUS_OK;
 }
 
 static int overlap(const locus_tensor *a, const locus_tensor *b)
@@ -124,6 +145,8 @@ locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *
         LOCUS_TRY(check_view(dlse, &results->lse, LOCUS_TYPES_ANY_FLOAT, "dlse", error));
     if (locus_present(&dresults->lse_low))
         return locus_fail(error, LOCUS_ERR_TENSOR, "dresults.lse_low: lse_low has no gradient");
+    if (locus_present(&dresults->weights))
+        return locus_fail(error, LOCUS_ERR_TENSOR, "dresults.weights: weights have no gradient");
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(grad, i);
         if (!locus_present(t)) continue;
@@ -137,6 +160,7 @@ locus_status locus_check_gradients(const locus_plan *plan, const locus_tensors *
         LOCUS_TRY(check_apart(t, name, &results->out, "out", error));
         LOCUS_TRY(check_apart(t, name, &results->lse, "lse", error));
         LOCUS_TRY(check_apart(t, name, &results->lse_low, "lse_low", error));
+        LOCUS_TRY(check_apart(t, name, &results->weights, "weights", error));
         outputs[count] = *t;
         names[count++] = name;
     }

@@ -51,10 +51,18 @@ static locus_status check_call(const locus_plan *plan, const locus_tensors *in,
 {
     LOCUS_TRY(locus_check_inputs(plan, in, error));
     LOCUS_TRY(locus_check_results(plan, results, error));
-    const locus_tensor outputs[] = {results->out, results->lse, results->lse_low};
-    const size_t count = locus_present(&results->lse_low) ? 3 : 2;
-    LOCUS_TRY(locus_check_output_overlap(
-        in, outputs, (const char *const[]){"out", "lse", "lse_low"}, count, error));
+    locus_tensor outputs[4] = {results->out, results->lse};
+    const char *names[4] = {"out", "lse"};
+    size_t count = 2;
+    if (locus_present(&results->lse_low)) {
+        outputs[count] = results->lse_low;
+        names[count++] = "lse_low";
+    }
+    if (locus_present(&results->weights)) {
+        outputs[count] = results->weights;
+        names[count++] = "weights";
+    }
+    LOCUS_TRY(locus_check_output_overlap(in, outputs, names, count, error));
     return locus_check_memory("workspace", workspace, bytes, locus_forward_workspace(plan), error);
 }
 

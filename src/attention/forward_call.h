@@ -28,4 +28,10 @@ static inline locus_arena locus_forward_scratch(const locus_forward_call *call, 
     return (locus_arena){call->scratch + thread * call->scratch_bytes, 0};
 }
 
+/* Where the weights go; NULL: nowhere. */
+static inline const locus_tensor *locus_kept_weights(const locus_forward_call *call)
+{
+    return locus_present(&call->results->weights) ? &call->results->weights : NULL;
+}
+
 #endif

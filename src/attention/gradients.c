@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/kept.h"
+
 /* ---- rows ---- */
 
 /* An lse of 64 or more has lost so many low bits to its magnitude that e^(s - lse) would be
@@ -68,9 +70,11 @@ static void load_results(locus_backward_worker *w, locus_gradient_rows *rows)
     const locus_queries *q = &rows->queries;
     const locus_tensor *out = &w->call->results->out, *low = &w->call->results->lse_low;
     const int64_t Dv = head->plan->call.Dv;
+    const float *lse = locus_query_row(head, &w->call->results->lse, q->first);
+    const int64_t step = w->call->results->lse.stride[2];
     load_dout(w, rows);
     for (int64_t i = 0; i < q->count; i++) {
-        rows->lse[i] = *locus_query_row(head, &w->call->results->lse, q->first + i);
+        rows->lse[i] = lse[i * step];
         rows->factor[i] = 1.0f;
     }
     /* e^(s - lse - low) = e^(s - lse) e^-low */
@@ -107,7 +111,7 @@ void locus_gradient_rows_begin(locus_backward_worker *w, int64_t first, locus_gr
     int any_coarse = 0;
     for (int64_t i = 0; !locus_present(&w->call->results->lse_low) && i < q->count; i++)
         any_coarse |= is_coarse(rows->lse[i]);
-    if (any_coarse) refine_coarse_rows(w, rows);
+    if (any_coarse && w->kept == NULL) refine_coarse_rows(w, rows);
     if (plan->index != NULL && !plan->same_query_rows)
         memset(rows->dposition, 0, (size_t)(q->count * plan->call.D) * sizeof *rows->dposition);
     rows->fresh = 1;
@@ -211,19 +215,32 @@ static void weight_gradients(locus_backward_worker *w, const locus_gradient_rows
     }
 }
 
+/* scores.score = P */
+static void find_weights(locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const locus_tile *tile = &w->tile;
+    locus_scores *s = &w->scores;
+    s->queries = &rows->queries;
+    s->max_lanes = NULL;
+    s->lse = rows->lse;
+    s->factor = rows->factor;
+    if (w->kept != NULL) {
+        locus_content_rows(s, tile); /* which dk needs with its gain */
+        locus_kept_load(&w->head, tile, w->kept, s->score);
+    } else if (!locus_packed.scores(s, tile)) {
+        w->head.plan->kernels->softmax_from_lse(s->score, w->head.geometry->stride, tile->rows,
+                                                tile->columns, locus_tile_seen(tile), rows->lse,
+                                                rows->factor);
+    }
+}
+
 void locus_gradient_tile(locus_backward_worker *w, const locus_gradient_rows *rows)
 {
     const locus_plan *plan = w->head.plan;
     const locus_tile *tile = &w->tile;
     const int64_t stride = w->head.geometry->stride;
     locus_scores *s = &w->scores;
-    s->queries = &rows->queries;
-    s->max_lanes = NULL;
-    s->lse = rows->lse;
-    s->factor = rows->factor;
-    if (!locus_packed.scores(s, tile))
-        plan->kernels->softmax_from_lse(s->score, stride, tile->rows, tile->columns,
-                                        locus_tile_seen(tile), rows->lse, rows->factor);
+    find_weights(w, rows);
     weight_gradients(w, rows);
     if (plan->call.dropout == 0.0) return;
     locus_tile_drop(&w->head, tile, s->score, w->dropped, w->grad);

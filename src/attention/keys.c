@@ -120,8 +120,9 @@ static void pack_keys(const head_context *head, locus_keys *keys, int64_t first,
     if (keys->bad != NULL)
         locus_find_bad(head, !head->all_seen || key_side, keys->bad + first, rows, stride, count,
                        D);
-    plan->kernels->pack(keys->panels + locus_panel_at(first, D), rows, stride, count, D,
-                        locus_panel_scale(head));
+    if (keys->panels != NULL)
+        plan->kernels->pack(keys->panels + locus_panel_at(first, D), rows, stride, count, D,
+                            locus_panel_scale(head));
 }
 
 void locus_find_bad_values(const head_context *head, locus_keys *keys, int64_t first, int64_t count)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attention/entries.h"
+#include "attention/kept.h"
 
 void locus_online_carve(const locus_plan *plan, locus_arena *arena, locus_online *online)
 {
@@ -153,6 +154,9 @@ void locus_online_step(locus_online *online, int64_t key_tile)
     if (!locus_tile_begin(online->head, &online->queries, key_tile, &tile)) return;
     const int has_max = online->path->scores(&online->scores, &tile);
     locus_softmax_rows_step(online->head, &tile, online->scores.score, has_max, &online->softmax);
+    if (online->kept != NULL)
+        locus_kept_step(online->head, &online->queries, &tile, online->scores.score,
+                        &online->softmax, !online->out_holds, online->kept);
     add_values(online, &tile);
 }
 
@@ -192,6 +196,9 @@ void locus_write_rows(const head_context *head, const locus_results *results, in
 void locus_online_write(const locus_online *online, const locus_results *results)
 {
     const locus_queries *q = &online->queries;
+    if (online->kept != NULL)
+        locus_kept_end(online->head, q, &online->softmax, online->out_holds || online->written,
+                       online->kept);
     if (!online->written)
         locus_write_rows(online->head, results, q->first, q->count, online->softmax.max,
                          online->softmax.sum, online->out);

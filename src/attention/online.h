@@ -19,9 +19,10 @@ typedef struct locus_online {
     int out_holds; /* a sum, else anything */
     float *clean;  /* [keys][Dv] room for values */
     locus_operand value_table;
-    locus_fold value_fold; /* weights by entry, to be multiplied by the value table */
-    float *fold_strips;    /* its room */
-    int without_sink;      /* another split of the keys has it */
+    locus_fold value_fold;    /* weights by entry, to be multiplied by the value table */
+    float *fold_strips;       /* its room */
+    int without_sink;         /* another split of the keys has it */
+    const locus_tensor *kept; /* where the weights go; NULL: nowhere */
     /* Not NULL: there is but one key tile, which may write its rows itself; see written. */
     const locus_results *results;
     int written;

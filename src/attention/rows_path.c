@@ -183,6 +183,7 @@ static void begin_member(const locus_forward_call *call, const task *now, int64_
     if (call->tables != NULL) g->tables[i] = locus_tables_of_head(call->tables, h);
     g->members[i].path = &locus_in_place;
     g->members[i].without_sink = now->split > 0;
+    g->members[i].kept = locus_kept_weights(call); /* of so few keys that there is one split */
     scores->keys = &g->keys;
     scores->tables = &g->tables[i];
     scores->prefetch = &g->prefetch;

@@ -130,6 +130,7 @@ void locus_tiles_path_run(const locus_forward_call *call, int64_t task, uint32_t
     carve_worker(plan, &arena, &w);
     w.online.path = &locus_packed;
     w.online.without_sink = 0;
+    w.online.kept = locus_kept_weights(call);
     w.online.scores.keys = &w.keys;
     w.online.scores.tables = &w.tables;
     w.online.scores.prefetch = &w.prefetch;

@@ -152,6 +152,8 @@ locus_status locus_layer_check_forward(const locus_layer *layer, const locus_ten
     LOCUS_TRY(check_view(&results->lse, &lse, LOCUS_TYPES_ANY_FLOAT, "", "lse", error));
     if (locus_present(&results->lse_low))
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor lse_low: layers do not give it");
+    if (locus_present(&results->weights))
+        return locus_fail(error, LOCUS_ERR_TENSOR, "tensor weights: layers do not give them");
 
     view_list outputs = {.prefix = ""}, inputs = {.prefix = ""};
     LOCUS_TRY(list_block(&outputs, saved, saved_bytes, layer->saved_bytes, "saved", error));

@@ -234,6 +234,9 @@ locus_status ring_check_results(const locus_mpi_plan *plan, const locus_results 
         LOCUS_TRY(check_view(&results->lse, &lse, prefix, "lse", error));
     if (locus_present(&results->lse_low))
         LOCUS_TRY(check_view(&results->lse_low, &lse, prefix, "lse_low", error));
+    if (locus_present(&results->weights))
+        return locus_fail(error, LOCUS_ERR_TENSOR,
+                          "tensor %sweights: ranks do not give them to each other", prefix);
     return LOCUS_OK;
 }
 

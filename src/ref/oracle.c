@@ -78,6 +78,9 @@ static locus_status check_results(const locus_call *call, const locus_tensors *i
     if (locus_present(&results->lse_low))
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor lse_low: found, expected none (lse is F64 and loses nothing)");
+    if (locus_present(&results->weights))
+        return locus_fail(error, LOCUS_ERR_TENSOR,
+                          "tensor weights: found, expected none (locus_explain has them)");
     if (dresults == NULL) return LOCUS_OK;
     LOCUS_TRY(check_gradient(&dresults->out, "dout", rank, shape, error));
     return locus_present(&dresults->lse) ? check_gradient(&dresults->lse, "dlse", 3, attend, error)
