@@ -117,6 +117,8 @@ def session(path: str):
     settings.intra_op_num_threads = torch.get_num_threads()
     settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_ALL
     settings.log_severity_level = 3
+    if os.environ.get("OMP_WAIT_POLICY") == "passive":  # waiting threads of OpenMP sleep: so do these
+        settings.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return onnxruntime.InferenceSession(path, settings, providers=["CPUExecutionProvider"])
 
 
