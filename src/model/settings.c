@@ -3,9 +3,11 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/error.h"
+#include "core/memory.h"
 #include "core/number.h"
 #include "io/system.h"
 
@@ -67,6 +69,7 @@ static locus_status add_scalar(walk *w, const json_value *value, size_t end)
     model_setting *setting = locus_list_push(&s->list, s->allocator);
     if (setting == NULL) return no_memory(s, w->error);
     setting->kind = value->kind;
+    setting->place = s->list.count - 1;
     setting->path = locus_arena_copy(&s->arena, w->path, end);
     setting->text = value->text != NULL ? value->text : "";
     return setting->path != NULL ? LOCUS_OK : no_memory(s, w->error);
@@ -84,6 +87,23 @@ static locus_status flatten(walk *w, const json_value *container, size_t end)
                       ? flatten(w, v, own)
                       : add_scalar(w, v, own));
     }
+    return LOCUS_OK;
+}
+
+static int compare_settings(const void *a, const void *b)
+{
+    const model_setting *x = *(const model_setting *const *)a;
+    const model_setting *y = *(const model_setting *const *)b;
+    const int order = strcmp(x->path, y->path);
+    return order != 0 ? order : (x->place > y->place) - (x->place < y->place);
+}
+
+static locus_status sort(model_settings *s, locus_error *error)
+{
+    s->sorted = locus_allocate(s->allocator, s->list.count + 1, sizeof *s->sorted);
+    if (s->sorted == NULL) return no_memory(s, error);
+    for (size_t i = 0; i < s->list.count; i++) s->sorted[i] = locus_list_at(&s->list, i);
+    qsort(s->sorted, s->list.count, sizeof *s->sorted, compare_settings);
     return LOCUS_OK;
 }
 
@@ -111,7 +131,8 @@ static locus_status scan(model_settings *s, int descriptor, uint64_t bytes, locu
     const locus_json_kind kind = s->tree.root->kind;
     if (kind != LOCUS_JSON_OBJECT && kind != LOCUS_JSON_ARRAY)
         return locus_fail(error, LOCUS_ERR_FORMAT, "%s: expected an object or a list", s->file);
-    return flatten(&w, s->tree.root, 0);
+    LOCUS_TRY(flatten(&w, s->tree.root, 0));
+    return sort(s, error);
 }
 
 locus_status model_settings_read(model_settings *s, const char *folder, const char *file,
@@ -137,6 +158,7 @@ locus_status model_settings_read(model_settings *s, const char *folder, const ch
 
 void model_settings_free(model_settings *s)
 {
+    locus_release(s->allocator, s->sorted);
     locus_list_clear(&s->list, s->allocator);
     locus_json_tree_free(&s->tree);
     locus_arena_clear(&s->arena);
@@ -144,14 +166,37 @@ void model_settings_free(model_settings *s)
 
 /* ---- values ---- */
 
+/* The first setting whose path lies behind `path` in the order of `bytes` bytes of it; or at it, where
+ * equal ones do not count as before. */
+static size_t first_behind(const model_settings *s, const char *path, size_t bytes, int equal)
+{
+    size_t low = 0, high = s->sorted != NULL ? s->list.count : 0;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        const int order = strncmp(s->sorted[middle]->path, path, bytes);
+        if (order < 0 || (order == 0 && equal))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 const model_setting *model_setting_find(const model_settings *s, const char *path)
 {
-    for (size_t i = s->list.count; i-- > 0;) { /* the last of equal keys */
-        const model_setting *setting = locus_list_at(&s->list, i);
-        if (strcmp(setting->path, path) == 0)
-            return setting->kind == LOCUS_JSON_NULL ? NULL : setting;
-    }
-    return NULL;
+    const size_t behind = first_behind(s, path, strlen(path) + 1, 1); /* the last of equal keys */
+    const model_setting *found = behind > 0 ? s->sorted[behind - 1] : NULL;
+    if (found == NULL || strcmp(found->path, path) != 0) return NULL;
+    return found->kind == LOCUS_JSON_NULL ? NULL : found;
+}
+
+int64_t model_setting_count(const model_settings *s, const char *path)
+{
+    char inside[MOST_PATH];
+    const int bytes = snprintf(inside, sizeof inside, "%s.", path);
+    if (bytes >= (int)sizeof inside) return 0; /* no path is so long */
+    return (int64_t)(first_behind(s, inside, (size_t)bytes, 1) -
+                     first_behind(s, inside, (size_t)bytes, 0));
 }
 
 locus_status model_setting_refuse(const model_settings *s, const char *path, const char *expected,

@@ -15,14 +15,16 @@
 typedef struct model_setting {
     const char *path, *text; /* text: of strings and numbers as written */
     locus_json_kind kind;    /* STRING, INTEGER, NUMBER, TRUE, FALSE, NULL */
+    size_t place;            /* in the order of the file */
 } model_setting;
 
 typedef struct model_settings {
     const locus_allocator *allocator;
     const char *file; /* for messages */
     locus_arena arena;
-    json_tree tree;  /* texts of the settings lie in it */
-    locus_list list; /* model_setting */
+    json_tree tree;               /* texts of the settings lie in it */
+    locus_list list;              /* model_setting */
+    const model_setting **sorted; /* [list.count] by path, equal ones in the order of the file */
 } model_settings;
 
 /* FOLDER/FILE. On failure nothing is left to free. */
@@ -32,6 +34,9 @@ void model_settings_free(model_settings *settings);
 
 /* NULL: there is no such scalar, or it is null. */
 const model_setting *model_setting_find(const model_settings *settings, const char *path);
+
+/* How many scalars there are in a list or an object. */
+int64_t model_setting_count(const model_settings *settings, const char *path);
 
 /* Typed values: an absent one is `preset`; another type, or a number out of range, is refused. A
  * preset below `least` makes the setting required. */

@@ -446,6 +446,36 @@ static void test_refusals(void)
     remove_model(path);
 }
 
+/* As many values as a configuration may have, in lists that are asked for one by one: minutes where
+ * each question walks them all. The last of two values of one key counts. */
+static void test_long_lists(void)
+{
+    enum { WORDS = 150000, ROOM = WORDS * 8 + 100 };
+    locus_model *model = NULL;
+    locus_error error = {""};
+    locus_generation how = {.size = sizeof how};
+    if (!check_begin("model/generation_config/long")) return;
+    const char *path = test_folder("long");
+    char *text = malloc(ROOM);
+    if (text == NULL) exit(2);
+    int used = snprintf(text, ROOM, "{\"num_beams\": 3, \"bad_words_ids\": [");
+    for (int i = 0; i < WORDS; i++)
+        used += snprintf(text + used, (size_t)(ROOM - used), "%s[%d]", i > 0 ? "," : "", i % 50);
+    snprintf(text + used, (size_t)(ROOM - used), "], \"num_beams\": 5}");
+    for (size_t i = 0; i < test_model_count; i++)
+        if (strcmp(test_models[i].name, "llama") == 0) write_model(path, &test_models[i], NULL);
+    write_text(path, "generation_config.json", text);
+    CHECK(locus_model_open(&model, path, NULL, &error) == LOCUS_OK, "%s", error.text);
+    if (model != NULL) locus_generation_init(&how, model);
+    CHECK(how.bad_word_count > WORDS - WORDS / 10 && how.bad_word_count <= WORDS &&
+              how.bad_words[how.bad_word_offsets[how.bad_word_count] - 1] == (WORDS - 1) % 50,
+          "%d words", (int)how.bad_word_count);
+    CHECK(how.beams == 5, "beams %d", (int)how.beams);
+    locus_model_free(model);
+    free(text);
+    remove_model(path);
+}
+
 int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
@@ -463,5 +493,6 @@ int main(int argc, char **argv)
     test_empty();
     test_decoder_tensors();
     test_refusals();
+    test_long_lists();
     return check_finish("model/generate");
 }

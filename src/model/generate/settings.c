@@ -17,18 +17,6 @@ static locus_status no_memory(locus_error *error)
     return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
 }
 
-/* Entries of the list at `path`: "eos_token_id.0", ... */
-static int64_t list_length(const model_settings *s, const char *path)
-{
-    const size_t bytes = strlen(path);
-    int64_t count = 0;
-    for (size_t i = 0; i < s->list.count; i++) {
-        const model_setting *entry = locus_list_at(&s->list, i);
-        count += strncmp(entry->path, path, bytes) == 0 && entry->path[bytes] == '.';
-    }
-    return count;
-}
-
 static locus_status read_id(const model_settings *s, const char *path, int32_t *id,
                             locus_error *error)
 {
@@ -44,7 +32,7 @@ static locus_status read_id(const model_settings *s, const char *path, int32_t *
 static locus_status read_ids(locus_model *m, const model_settings *s, const char *path,
                              const int32_t **ids, int64_t *count, locus_error *error)
 {
-    const int64_t length = list_length(s, path);
+    const int64_t length = model_setting_count(s, path);
     const int single = length == 0 && model_setting_find(s, path) != NULL;
     char name[96];
     *count = single ? 1 : length;
@@ -63,7 +51,7 @@ static locus_status read_ids(locus_model *m, const model_settings *s, const char
 static locus_status read_bad_words(locus_model *m, const model_settings *s, locus_generation *g,
                                    locus_error *error)
 {
-    const int64_t all = list_length(s, "bad_words_ids");
+    const int64_t all = model_setting_count(s, "bad_words_ids");
     int32_t *words = locus_arena_take(&m->texts, (size_t)(all + 1) * sizeof *words, 16);
     int64_t *offsets = locus_arena_take(&m->texts, (size_t)(all + 2) * sizeof *offsets, 16);
     char name[96];
@@ -73,7 +61,7 @@ static locus_status read_bad_words(locus_model *m, const model_settings *s, locu
     for (int64_t w = 0; at < all; w++) {
         const int64_t before = at;
         snprintf(name, sizeof name, "bad_words_ids.%" PRId64, w);
-        const int64_t length = list_length(s, name);
+        const int64_t length = model_setting_count(s, name);
         if (length == 0) break;
         for (int64_t i = 0; i < length; i++) {
             snprintf(name, sizeof name, "bad_words_ids.%" PRId64 ".%" PRId64, w, i);
@@ -116,8 +104,9 @@ static locus_status refuse_others(const model_settings *s, locus_error *error)
         snprintf(expected, sizeof expected, "%g", others[i].off);
         if (value != others[i].off) return model_setting_refuse(s, others[i].key, expected, error);
     }
-    if (list_length(s, "sequence_bias") > 0 || list_length(s, "begin_suppress_tokens") > 0 ||
-        list_length(s, "exponential_decay_length_penalty") > 0)
+    if (model_setting_count(s, "sequence_bias") > 0 ||
+        model_setting_count(s, "begin_suppress_tokens") > 0 ||
+        model_setting_count(s, "exponential_decay_length_penalty") > 0)
         return locus_fail(error, LOCUS_ERR_FORMAT,
                           "%s: found sequence_bias, begin_suppress_tokens or "
                           "exponential_decay_length_penalty, expected none",
