@@ -33,16 +33,17 @@ static LOCUS_NOINLINE vf sum_lanes(const float *lanes, int64_t count)
 
 enum { FETCH_ROWS = 4 }; /* with so many rows of a product, a share of what is prefetch */
 
-/* The sums of VL right rows against one left row. The lanes of all are added up together; each sum
- * runs in the same order, wherever its row stands. */
-LOCUS_INLINE vf dot_block(const float *a, const void *right, int64_t row_stride, const int vectors,
-                          const locus_dtype type, fetch *prefetch)
+/* The sums of VL right rows against one left row, of a width that the compiler knows; of any width
+ * where VL is small. The lanes of all are added up together; each sum runs in the same order,
+ * wherever its row stands. */
+LOCUS_INLINE vf dot_block(const float *a, const void *right, int64_t row_stride, int64_t inner,
+                          const int vectors, const locus_dtype type, fetch *prefetch)
 {
     LOCUS_UNINITIALIZED vf sum[VL];
     LOCUS_UNROLL
     for (int k = 0; k < VL; k++) {
         if (k % FETCH_ROWS == 0) fetch_some(prefetch);
-        sum[k] = row_products(a, number_at(right, k * row_stride, type), 0, vectors, type);
+        sum[k] = row_products(a, number_at(right, k * row_stride, type), inner, vectors, type);
     }
     return v_sums(sum);
 }
@@ -71,8 +72,8 @@ LOCUS_INLINE void dots_of(float *C, int64_t c_stride, const float *A, int64_t a_
         const void *from = number_at(right, c * row_stride, type);
         for (int64_t i = 0; i < rows; i++) {
             const float *left = A + i * a_stride;
-            vf score = vectors > 0 && tail == 0
-                           ? dot_block(left, from, row_stride, vectors, type, prefetch)
+            vf score = (vectors > 0 || VL <= FETCH_ROWS) && tail == 0
+                           ? dot_block(left, from, row_stride, inner, vectors, type, prefetch)
                            : dot_rows(left, from, row_stride, inner, tail == 0 ? VL : tail, type,
                                       prefetch);
             if (plus != NULL) score = v_add(score, load_some(plus + i * plus_stride + c, tail));
@@ -195,32 +196,58 @@ LOCUS_INLINE vf turn_lanes(const float *a, const void *right, int64_t row_stride
     return sum_lanes(lanes, count);
 }
 
-LOCUS_INLINE void turn_dots_of(float *C, const float *a, const void *right, int64_t row_stride,
-                               const float *turn, int64_t pairs, int64_t columns, const float *plus,
-                               fetch *prefetch, const int interleaved, const locus_dtype type)
+/* The whole blocks of rows of 2 VL pairs; returns the columns they make. */
+LOCUS_INLINE int64_t turn_blocks(float *C, const float *a, const void *right, int64_t row_stride,
+                                 const float *turn, int64_t columns, const float *plus,
+                                 fetch *prefetch, const int interleaved, const locus_dtype type)
 {
-    for (int64_t c = 0; c < columns; c += VL) {
+    int64_t c = 0;
+    for (; c + VL <= columns; c += VL) {
+        vf score = turn_block(a, number_at(right, c * row_stride, type), row_stride,
+                              turn + c * 4 * VL, 2 * VL, prefetch, interleaved, type);
+        if (plus != NULL) score = v_add(score, v_load(plus + c));
+        v_store(C + c, score);
+    }
+    return c;
+}
+
+/* What is left, from column c on. */
+LOCUS_INLINE void turn_rest(float *C, const float *a, const void *right, int64_t row_stride,
+                            const float *turn, int64_t pairs, int64_t c, int64_t columns,
+                            const float *plus, fetch *prefetch, const int interleaved,
+                            const locus_dtype type)
+{
+    for (; c < columns; c += VL) {
         const int64_t tail = columns - c < VL ? columns - c : 0;
-        const void *from = number_at(right, c * row_stride, type);
-        const float *by = turn + c * 2 * pairs;
-        vf score = pairs == 2 * VL && tail == 0
-                       ? turn_block(a, from, row_stride, by, 2 * VL, prefetch, interleaved, type)
-                       : turn_lanes(a, from, row_stride, by, pairs, tail == 0 ? VL : tail, prefetch,
-                                    interleaved, type);
+        vf score =
+            turn_lanes(a, number_at(right, c * row_stride, type), row_stride, turn + c * 2 * pairs,
+                       pairs, tail == 0 ? VL : tail, prefetch, interleaved, type);
         if (plus != NULL) score = v_add(score, load_some(plus + c, tail));
         store_some(C + c, score, tail);
     }
 }
 
 #define TURN_DOTS(name)                                                                            \
+    static LOCUS_NOINLINE int64_t name##_blocks(float *C, const float *a, const void *right,       \
+                                                int64_t row_stride, const float *turn,             \
+                                                int interleaved, int64_t columns,                  \
+                                                const float *plus, fetch *f)                       \
+    {                                                                                              \
+        return interleaved                                                                         \
+                   ? turn_blocks(C, a, right, row_stride, turn, columns, plus, f, 1, TYPE)         \
+                   : turn_blocks(C, a, right, row_stride, turn, columns, plus, f, 0, TYPE);        \
+    }                                                                                              \
     static LOCUS_NOINLINE LOCUS_TURN_DOTS(name)                                                    \
     {                                                                                              \
         (void)type;                                                                                \
         fetch f = fetch_begin(prefetch, (columns + FETCH_ROWS - 1) / FETCH_ROWS);                  \
+        int64_t c = 0;                                                                             \
+        if (pairs == 2 * VL)                                                                       \
+            c = name##_blocks(C, a, right, row_stride, turn, interleaved, columns, plus, &f);      \
         if (interleaved)                                                                           \
-            turn_dots_of(C, a, right, row_stride, turn, pairs, columns, plus, &f, 1, TYPE);        \
+            turn_rest(C, a, right, row_stride, turn, pairs, c, columns, plus, &f, 1, TYPE);        \
         else                                                                                       \
-            turn_dots_of(C, a, right, row_stride, turn, pairs, columns, plus, &f, 0, TYPE);        \
+            turn_rest(C, a, right, row_stride, turn, pairs, c, columns, plus, &f, 0, TYPE);        \
     }
 #define TYPE LOCUS_F32
 TURN_DOTS(turn_dots_f32)
