@@ -165,6 +165,6 @@ def test_a_refused_case_leaves_no_file(tmp_path):
         locus.case.save(path, case)
     with pytest.raises(locus.LocusError, match="tensor q: found 3 bytes, expected 12"):
         _native.file_write(path, {}, [("q", "F32", (3,), b"abc")])
-    with pytest.raises(locus.LocusError, match="tensor q: found I64"):
-        _native.file_write(path, {}, [("q", "I64", (3,), b"abc")])
+    with pytest.raises(locus.LocusError, match="tensor q: found I16"):
+        _native.file_write(path, {}, [("q", "I16", (3,), b"abc")])
     assert list(tmp_path.iterdir()) == []
