@@ -187,7 +187,7 @@ static int64_t gain_steps(const locus_plan *plan, int64_t position)
 }
 
 /* What each pair turns and grows by at a step, asked once. */
-enum { MAX_PAIRS = 512 }; /* heads are at most 1,024 wide */
+enum { MAX_PAIRS = LOCUS_MAX_WIDTH / 2 };
 typedef struct turn_rates {
     double frequency[MAX_PAIRS], log_gain[MAX_PAIRS];
     double steepest; /* |log_gain| */

@@ -7,7 +7,7 @@
 #include "schemes/scheme.h"
 
 /* Limits that CASES sets; positions stay far from the ends of int64_t. */
-enum { MAX_WIDTH = 1024, MAX_ROWS = 1 << 20, MAX_OTHER = 1 << 24 };
+enum { MAX_ROWS = 1 << 20, MAX_OTHER = 1 << 24 };
 
 /* ---- dimensions ---- */
 
@@ -76,8 +76,8 @@ static locus_status check_limits(const locus_call *call, locus_error *error)
         {layer ? "w_k" : "k", "KV heads", call->Hk, MAX_OTHER},
         {layer ? "x" : "q", "rows", call->Tq, MAX_ROWS},
         {layer ? "memory" : "k", "rows (with those of x, in a layer)", call->Tk, MAX_ROWS},
-        {layer ? "w_q" : "q", "head width", call->D, MAX_WIDTH},
-        {layer ? "w_v" : "v", "width", call->Dv, MAX_WIDTH},
+        {layer ? "w_q" : "q", "head width", call->D, LOCUS_MAX_WIDTH},
+        {layer ? "w_v" : "v", "width", call->Dv, LOCUS_MAX_WIDTH},
         {"x", "width", call->E, MAX_OTHER},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)

@@ -15,6 +15,8 @@
 
 struct locus_scheme;
 
+enum { LOCUS_MAX_WIDTH = 1024 }; /* of a head */
+
 /* One call with everything checked and resolved. Never changes afterwards. */
 typedef struct locus_call {
     const struct locus_scheme *scheme;

@@ -41,8 +41,9 @@ static void test_extents(void)
         size_t axis;
         const char *tensor;
     } limits[] = {
-        {"schemes/MAX_OTHER", 0, "q"}, {"schemes/MAX_OTHER", 1, "q"}, {"schemes/MAX_ROWS", 2, "q"},
-        {"schemes/MAX_ROWS", 3, "k"},  {"schemes/MAX_WIDTH", 4, "q"}, {"schemes/MAX_WIDTH", 5, "v"},
+        {"schemes/MAX_OTHER", 0, "q"},       {"schemes/MAX_OTHER", 1, "q"},
+        {"schemes/MAX_ROWS", 2, "q"},        {"schemes/MAX_ROWS", 3, "k"},
+        {"schemes/LOCUS_MAX_WIDTH", 4, "q"}, {"schemes/LOCUS_MAX_WIDTH", 5, "v"},
     };
     for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
         if (!check_begin("bounds/limits/%s/%zu", limits[i].constant, limits[i].axis)) continue;
