@@ -13,8 +13,8 @@
 #include "layer/specs.h"
 #include "nn/rows.h"
 #include "support/check.h"
-#include "support/compare.h"
 #include "support/halves.h"
+#include "support/judge.h"
 
 static const char *const isas[] = {NULL, "avx2", "generic"};
 static const char *const ways[] = {"F16", "BF16", "mixed-0", "mixed-1", "mixed-2"};
@@ -91,27 +91,17 @@ static void sync_doubles(test_problem *p)
     }
 }
 
-static void expect_close(const char *name, const locus_tensor *got, const locus_tensor *want,
-                         double tolerance)
-{
-    char text[256] = "";
-    const size_t elements = (size_t)locus_tensor_elements(want);
-    const comparison c = compare_tensors(got, want);
-    CHECK(elements == 0 || comparison_passes(&c, elements, tolerance, text, sizeof text), "%s: %s",
-          name, text);
-}
-
 static void check_oracle(test_problem *p)
 {
     locus_error error = {""};
     sync_doubles(p);
     CHECK(test_problem_run(p, TEST_ORACLE, 1, &error) == LOCUS_OK, "oracle: %s", error.text);
-    expect_close("out", &p->results[1].out, &p->results[0].out, 5e-6);
-    expect_close("lse", &p->results[1].lse, &p->results[0].lse, 5e-6);
+    test_judge_tensor("out", &p->results[1].out, &p->results[0].out, 5e-6);
+    test_judge_tensor("lse", &p->results[1].lse, &p->results[0].lse, 5e-6);
     for (size_t k = 0; k < LOCUS_TENSOR_COUNT; k++)
         if (locus_tensor_at_const(&p->grad[1], k)->rank != 0)
-            expect_close(locus_tensor_name(k), locus_tensor_at_const(&p->grad[1], k),
-                         locus_tensor_at_const(&p->grad[0], k), 2e-5);
+            test_judge_tensor(locus_tensor_name(k), locus_tensor_at_const(&p->grad[1], k),
+                              locus_tensor_at_const(&p->grad[0], k), 2e-5);
 }
 
 /* Gradients that stay floats, in memory of their own; `start`: what all of them hold before, if

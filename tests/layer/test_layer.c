@@ -12,7 +12,7 @@
 #include "layer/specs.h"
 #include "support/allocator.h"
 #include "support/check.h"
-#include "support/compare.h"
+#include "support/judge.h"
 #include "support/problem.h"
 
 enum { GUARD = 64 };
@@ -95,16 +95,6 @@ static int run_backward(const bench *b, const locus_tensors *in, const locus_ten
 
 /* ---- against the oracle ---- */
 
-static void expect_close(const char *name, const locus_tensor *got, const locus_tensor *want,
-                         double tolerance)
-{
-    char text[256] = "";
-    const size_t elements = (size_t)locus_tensor_elements(want);
-    const comparison c = compare_tensors(got, want);
-    CHECK(elements == 0 || comparison_passes(&c, elements, tolerance, text, sizeof text), "%s: %s",
-          name, text);
-}
-
 static void test_oracle(size_t i)
 {
     if (!begin("oracle", i)) return;
@@ -112,12 +102,12 @@ static void test_oracle(size_t i)
     locus_error error = {""};
     CHECK(test_problem_run(p, TEST_ORACLE, 1, &error) == LOCUS_OK, "oracle: %s", error.text);
     CHECK(test_problem_run(p, TEST_FLOAT, 1, &error) == LOCUS_OK, "layer: %s", error.text);
-    expect_close("out", &p->results[1].out, &p->results[0].out, 5e-6);
-    expect_close("lse", &p->results[1].lse, &p->results[0].lse, 5e-6);
+    test_judge_tensor("out", &p->results[1].out, &p->results[0].out, 5e-6);
+    test_judge_tensor("lse", &p->results[1].lse, &p->results[0].lse, 5e-6);
     for (size_t k = 0; k < LOCUS_TENSOR_COUNT; k++)
         if (locus_tensor_at_const(&p->grad[1], k)->rank != 0)
-            expect_close(locus_tensor_name(k), locus_tensor_at_const(&p->grad[1], k),
-                         locus_tensor_at_const(&p->grad[0], k), 2e-5);
+            test_judge_tensor(locus_tensor_name(k), locus_tensor_at_const(&p->grad[1], k),
+                              locus_tensor_at_const(&p->grad[0], k), 2e-5);
     test_problem_free(p);
 }
 
@@ -240,8 +230,8 @@ static void test_adding(size_t i)
         run_backward(&b, &added->in[1], &added->dout[1], &added->grad[1], LOCUS_ACCUMULATE))
         for (size_t k = 0; k < LOCUS_TENSOR_COUNT; k++)
             if (locus_tensor_at_const(&added->grad[1], k)->rank != 0)
-                expect_close(locus_tensor_name(k), locus_tensor_at_const(&added->grad[1], k),
-                             locus_tensor_at_const(&added->grad[0], k), 2e-6);
+                test_judge_tensor(locus_tensor_name(k), locus_tensor_at_const(&added->grad[1], k),
+                                  locus_tensor_at_const(&added->grad[0], k), 2e-6);
     bench_close(&b);
     test_problem_free(p);
     test_problem_free(added);
