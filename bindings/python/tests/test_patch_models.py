@@ -18,6 +18,7 @@ import patch_models as models  # noqa: E402
 from patch_compare import FORWARD, check_gradients, counted, errors  # noqa: E402, F401
 
 import locus.torch  # noqa: E402
+from locus.bench import shapes  # noqa: E402
 
 
 def logits(model, seed=3):
@@ -206,41 +207,14 @@ def test_compiled_models_stay_whole(name):
 
 def deberta_v3_base(layers):
     torch.manual_seed(0)
-    config = transformers.DebertaV2Config(
-        vocab_size=300,
-        hidden_size=768,
-        num_hidden_layers=layers,
-        num_attention_heads=12,
-        intermediate_size=3072,
-        relative_attention=True,
-        pos_att_type=["p2c", "c2p"],
-        position_buckets=256,
-        max_relative_positions=-1,
-        share_att_key=True,
-        norm_rel_ebd="layer_norm",
-        position_biased_input=False,
-        type_vocab_size=0,
-        max_position_embeddings=512,
-        hidden_dropout_prob=0.0,
-        attention_probs_dropout_prob=0.0,
-    )
-    return transformers.DebertaV2Model(config).eval()
+    return transformers.DebertaV2Model(shapes.deberta_v3(300, 768, layers, 12)).eval()
 
 
 def t5_base(layers):
     """Version 1.1, as in FLAN-T5: gated GELU. A ReLU turns the last bit of a number next to 0 into a whole token's
     share of a gradient, so that at this size the original in float32 is more than 1e-4 away from itself in double."""
     torch.manual_seed(0)
-    config = transformers.T5Config(
-        vocab_size=300,
-        d_model=768,
-        d_kv=64,
-        d_ff=2048,
-        num_layers=layers,
-        num_heads=12,
-        dropout_rate=0.0,
-        feed_forward_proj="gated-gelu",
-    )
+    config = shapes.t5(300, 768, layers, 12, d_ff=2048, feed_forward_proj="gated-gelu")
     return transformers.T5EncoderModel(config).eval()
 
 

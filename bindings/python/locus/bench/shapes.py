@@ -56,34 +56,15 @@ def deberta_v3(vocabulary: int, hidden: int, layers: int, heads: int):
     )
 
 
-def t5(vocabulary: int, hidden: int, layers: int, heads: int, width: int = 64):
+def t5(vocabulary: int, hidden: int, layers: int, heads: int, width: int = 64, **more):
     from transformers import T5Config
 
-    return T5Config(
-        vocab_size=vocabulary,
-        d_model=hidden,
-        d_kv=width,
-        d_ff=4 * hidden,
-        num_layers=layers,
-        num_heads=heads,
-        dropout_rate=0.0,
-    )
+    sizes = dict(d_model=hidden, d_kv=width, d_ff=4 * hidden, num_layers=layers, num_heads=heads, dropout_rate=0.0)
+    return T5Config(vocab_size=vocabulary, **{**sizes, **more})
 
 
 def flan_t5_small(vocabulary: int, **more):
-    from transformers import T5Config
-
-    return T5Config(
-        vocab_size=vocabulary,
-        d_model=512,
-        d_kv=64,
-        d_ff=1024,
-        num_layers=8,
-        num_heads=6,
-        feed_forward_proj="gated-gelu",
-        dropout_rate=0.0,
-        **more,
-    )
+    return t5(vocabulary, 512, 8, 6, d_ff=1024, feed_forward_proj="gated-gelu", **more)
 
 
 def opus_mt(vocabulary: int, **more):
