@@ -118,6 +118,8 @@ static void check_refusals(void)
         check_refused(&s, "head width of 3");
         s = small("copy", "none"), s.width = 63;
         check_refused(&s, "width: found 63");
+        s = small("copy", "none"), s.width = s.heads = 1;
+        CHECK(refusal(&s) == NULL, "a width of 1 is refused: %s", refusal(&s));
         s = small("copy", "none"), s.batch = -1;
         check_refused(&s, "batch: found -1");
         s = small("copi", "none");
