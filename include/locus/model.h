@@ -263,8 +263,8 @@ typedef struct locus_model_attended {
 
 /* That attention as a call of its own, for <locus/explain.h> and the oracle. *in points into q and kv,
  * into the model and into `room`, where tables are put that depend on the tokens (sinusoids of the
- * distance that each layer projects, scores of pairs of types): so many floats, 0 of most models, and
- * room may be NULL then. Both structs are filled whatever was in them. */
+ * distance that each layer projects, scores of pairs of types): so many floats, 0 of most models and of
+ * what the call refuses, and room may be NULL then. Both structs are filled whatever was in them. */
 LOCUS_API int64_t locus_model_attended_room(const locus_model *model,
                                             const locus_model_attended *attended);
 LOCUS_API LOCUS_MUST_CHECK locus_status

@@ -25,11 +25,13 @@ static const locus_model *layers_of(const locus_model *m, uint32_t stack)
     return stack == LOCUS_MODEL_FIRST ? m : m->decoder;
 }
 
-/* Distances of `tokens` tokens: as many before as behind, or none behind. */
+/* Distances of `tokens` tokens: as many before as behind, or none behind. A table without tokens has
+ * the row of distance 0. */
 static int64_t distance_floats(const model_description *d, int64_t tokens)
 {
-    if (!d->distances || d->memory > 0 || tokens < 1) return 0;
-    return (d->causal ? tokens : 2 * tokens - 1) * d->heads * d->head_dim;
+    if (!d->distances || d->memory > 0 || !model_is_length(tokens)) return 0;
+    const int64_t most = tokens > 0 ? tokens : 1;
+    return (d->causal ? most : 2 * most - 1) * d->heads * d->head_dim;
 }
 
 /* 1: scores depend on types, and the tokens are not all of one. */
@@ -139,13 +141,35 @@ static locus_status check_tables(const locus_model *m, const locus_model_attende
     return LOCUS_OK;
 }
 
-int64_t locus_model_attended_room(const locus_model *model, const locus_model_attended *attended)
+/* 0: there is none for what the call refuses. */
+static int64_t room_of(const locus_model *model, const locus_model_attended *attended)
 {
     const locus_model *m = layers_of(model, attended->stack);
     const int64_t T = attended->queries;
-    if (m == NULL || attended->stack == LOCUS_MODEL_CROSS) return 0;
+    if (m == NULL || attended->stack == LOCUS_MODEL_CROSS || !model_is_length(T)) return 0;
     const int pairs = has_types(&m->description, attended);
     return distance_floats(&m->description, T) + (pairs ? m->description.heads * T * T : 0);
+}
+
+static locus_status check_rows(const char *name, int64_t rows, const float *data,
+                               locus_error *error)
+{
+    if (!model_is_length(rows))
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "%s: found %" PRId64 ", expected 0 to %d",
+                          name, rows, MODEL_MOST_TOKENS);
+    if (data == NULL && rows > 0)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "%s: found NULL, expected %" PRId64 " rows",
+                          name, rows);
+    return LOCUS_OK;
+}
+
+int64_t locus_model_attended_room(const locus_model *model, const locus_model_attended *attended)
+{
+    locus_model_attended own = {.size = sizeof own};
+    if (model == NULL || attended == NULL ||
+        locus_adopt(&own, sizeof own, attended, "model attention", NULL) != LOCUS_OK)
+        return 0;
+    return room_of(model, &own);
 }
 
 locus_status locus_model_attended_call(const locus_model *model,
@@ -160,9 +184,8 @@ locus_status locus_model_attended_call(const locus_model *model,
     const locus_model *m = layers_of(model, attended->stack);
     if (m == NULL || attended->stack > LOCUS_MODEL_CROSS)
         return no_decoder(model, attended->stack, error);
-    if (attended->queries < 0 || (attended->q == NULL && attended->queries > 0) ||
-        (cross && (attended->keys < 0 || (attended->kv == NULL && attended->keys > 0))))
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL or negative argument");
+    LOCUS_TRY(check_rows("queries", attended->queries, attended->q, error));
+    if (cross) LOCUS_TRY(check_rows("keys", attended->keys, attended->kv, error));
     if (attended->layer < 0 || attended->layer >= m->description.layers)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "layer: found %" PRId64 ", expected 0 to %" PRId64, attended->layer,
@@ -176,7 +199,7 @@ locus_status locus_model_attended_call(const locus_model *model,
 
 int64_t locus_model_attention_room(const locus_model *m, int64_t tokens)
 {
-    return distance_floats(&m->description, tokens);
+    return m != NULL ? distance_floats(&m->description, tokens) : 0;
 }
 
 locus_status locus_model_attention(const locus_model *m, int64_t layer, const float *qkv,

@@ -162,6 +162,15 @@ void model_convolution_apply(const locus_model *m, const locus_convolution *f, c
                              const locus_rows *x, const locus_rows *residual,
                              const locus_ragged *tokens);
 
+/* ---- lengths.c ---- */
+
+enum { MODEL_MOST_TOKENS = 1 << 20 }; /* of one sequence */
+
+int model_is_length(int64_t tokens);
+
+/* offsets[sequences + 1] begin at 0 and rise by lengths. */
+locus_status model_check_offsets(const int64_t *offsets, int64_t sequences, locus_error *error);
+
 /* ---- attention_config.c ---- */
 
 /* How a layer attends by `scheme`: the model's own, or `none` where positions are in q and k. */

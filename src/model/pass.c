@@ -225,18 +225,15 @@ static locus_status add_plans(locus_model_pass *p, int64_t s, locus_error *error
 static locus_status check_lengths(locus_model_pass *p, const int64_t *offsets, locus_error *error)
 {
     const int64_t most = p->model->description.most_tokens;
-    if (offsets[0] != 0)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "offsets: found %" PRId64 " first, expected 0",
-                          offsets[0]);
+    LOCUS_TRY(model_check_offsets(offsets, p->ragged.sequences, error));
     p->longest = 0;
     for (int64_t s = 0; s < p->ragged.sequences; s++) {
         const int64_t length = offsets[s + 1] - offsets[s];
         const int64_t all = length + (p->cache != NULL ? p->cache->past[s] : 0);
-        if (length < 0 || all > (int64_t)1 << 20)
+        if (!model_is_length(all))
             return locus_fail(error, LOCUS_ERR_ARGUMENT,
-                              "sequence %" PRId64 ": found %" PRId64
-                              " tokens, expected 0 to 1048576",
-                              s, length < 0 ? length : all);
+                              "sequence %" PRId64 ": found %" PRId64 " tokens, expected 0 to %d", s,
+                              all, MODEL_MOST_TOKENS);
         if (most > 0 && all > most)
             return locus_fail(error, LOCUS_ERR_RANGE,
                               "sequence %" PRId64 ": found %" PRId64

@@ -227,6 +227,7 @@ static void copy_slot(locus_session *s, int64_t to, int64_t from, int64_t tokens
     const model_cache *c = &s->cache;
     const model_description *d = &s->decoder->description;
     const int64_t width = model_kv_width(d), row = c->capacity * width;
+    if (tokens == 0) return; /* before the first step there is no cache */
     for (int64_t l = 0; l < d->layers; l++)
         memcpy(c->kv + (l * c->rows + to) * row, c->kv + (l * c->rows + from) * row,
                (size_t)(tokens * width) * sizeof(float));

@@ -417,7 +417,7 @@ static void test_refusals(void)
         const char *name, *config, *part;
     } generations[] = {
         {"beams", "{\"num_beams\": 65}", "num_beams: found 65"},
-        /* beyond MOST_TOKENS */
+        /* beyond MODEL_MOST_TOKENS */
         {"length", "{\"max_length\": 1048577}", "max_length: found 1048577"},
         {"groups", "{\"num_beam_groups\": 2}", "num_beam_groups: found 2"},
         {"stopping", "{\"early_stopping\": \"soon\"}", "early_stopping: found soon"},

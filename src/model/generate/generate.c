@@ -28,6 +28,13 @@ static locus_status check_id(const char *name, int32_t id, int64_t vocabulary, l
                       name, id, vocabulary - 1);
 }
 
+static locus_status check_length(const char *name, int64_t tokens, locus_error *error)
+{
+    if (tokens <= MODEL_MOST_TOKENS) return LOCUS_OK;
+    return locus_fail(error, LOCUS_ERR_OPTION, "%s: found %" PRId64 ", expected at most %d", name,
+                      tokens, MODEL_MOST_TOKENS);
+}
+
 static locus_status check_settings(const locus_model *m, const locus_generation *how,
                                    locus_error *error)
 {
@@ -45,6 +52,8 @@ static locus_status check_settings(const locus_model *m, const locus_generation 
         how->max_new_tokens < 0)
         return locus_fail(error, LOCUS_ERR_OPTION,
                           "generate: a length, a penalty or an n-gram is negative");
+    LOCUS_TRY(check_length("max_new_tokens", how->max_new_tokens, error));
+    LOCUS_TRY(check_length("min_new_tokens", how->min_new_tokens, error));
     if (m->decoder != NULL && how->prompt_count == 0 && how->start < 0)
         return locus_fail(error, LOCUS_ERR_FORMAT,
                           "generation_config.json: decoder_start_token_id is missing");
@@ -70,7 +79,7 @@ static locus_status set_lengths(const generate_job *job, generate_text *text, in
     }
     text->least = how->min_length;
     if (how->min_new_tokens > 0) text->least = text->prompt + how->min_new_tokens;
-    if (text->prompt >= text->limit || text->limit > (int64_t)1 << 20)
+    if (text->prompt >= text->limit || !model_is_length(text->limit))
         return locus_fail(job->error, LOCUS_ERR_RANGE,
                           "text %" PRId64 ": found %" PRId64
                           " tokens to begin with, expected 1 to %" PRId64,
@@ -168,6 +177,7 @@ locus_status locus_generate(locus_generated **out, const locus_model *model,
         (ids == NULL && offsets[texts] > 0))
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "generate: NULL or negative argument");
     *out = NULL;
+    LOCUS_TRY(model_check_offsets(offsets, texts, error));
     LOCUS_ADOPT(how, own, "generation", error);
     if (decoder_of(model)->head != LOCUS_MODEL_GENERATE)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,

@@ -8,7 +8,7 @@
 #include "io/system.h"
 #include "model/generate/generate.h"
 
-enum { MOST_TOKENS = 1 << 20, MOST_BEAMS = 64, MOST_ID = INT32_MAX };
+enum { MOST_BEAMS = 64, MOST_ID = INT32_MAX };
 
 /* ---- lists of ids ---- */
 
@@ -136,11 +136,12 @@ static locus_status read_lengths(const model_settings *s, locus_generation *g, l
         const char *key;
         size_t offset;
         int64_t most;
-    } keys[] = {{"max_length", offsetof(locus_generation, max_length), MOST_TOKENS},
-                {"max_new_tokens", offsetof(locus_generation, max_new_tokens), MOST_TOKENS},
-                {"min_length", offsetof(locus_generation, min_length), MOST_TOKENS},
-                {"min_new_tokens", offsetof(locus_generation, min_new_tokens), MOST_TOKENS},
-                {"no_repeat_ngram_size", offsetof(locus_generation, no_repeat_ngram), MOST_TOKENS}};
+    } keys[] = {{"max_length", offsetof(locus_generation, max_length), MODEL_MOST_TOKENS},
+                {"max_new_tokens", offsetof(locus_generation, max_new_tokens), MODEL_MOST_TOKENS},
+                {"min_length", offsetof(locus_generation, min_length), MODEL_MOST_TOKENS},
+                {"min_new_tokens", offsetof(locus_generation, min_new_tokens), MODEL_MOST_TOKENS},
+                {"no_repeat_ngram_size", offsetof(locus_generation, no_repeat_ngram),
+                 MODEL_MOST_TOKENS}};
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         LOCUS_TRY(model_setting_integer(s, keys[i].key, 0, 0, keys[i].most,
                                         (int64_t *)((char *)g + keys[i].offset), error));
