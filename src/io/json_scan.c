@@ -287,17 +287,18 @@ static int scan_digits(locus_json *json, locus_json_token *token)
     return 1;
 }
 
-/* The digits before a fraction: exact in 64 bits, or refused at the digit too many. */
+/* The digits before a fraction: exact in 64 bits; with more of them it is a NUMBER. */
 static int scan_integer(locus_json *json, locus_json_token *token)
 {
     const int first = peek(json);
     if (!is_digit(first)) return refuse(json, "a digit", "S07");
     for (int byte = first; is_digit(byte); byte = peek(json)) {
         uint64_t value = 0;
-        if (!locus_mul_u64(&value, token->integer, 10) ||
-            !locus_add_u64(&value, value, (uint64_t)(byte - '0')))
-            return refuse(json, "no further digit: integers are below 2^64", "S15");
-        token->integer = value;
+        if (locus_mul_u64(&value, token->integer, 10) &&
+            locus_add_u64(&value, value, (uint64_t)(byte - '0')))
+            token->integer = value;
+        else
+            token->kind = LOCUS_JSON_NUMBER;
         keep_number_byte(json, token);
         if (first == '0' && is_digit(peek(json)))
             return refuse(json, "no digit after a leading zero", "S07");

@@ -22,8 +22,8 @@ typedef enum locus_json_kind {
     LOCUS_JSON_ARRAY_END,
     LOCUS_JSON_KEY,
     LOCUS_JSON_STRING,
-    LOCUS_JSON_INTEGER, /* digits only, at most 2^64 - 1; more digits are refused */
-    LOCUS_JSON_NUMBER,  /* any other number: a sign, a fraction or an exponent    */
+    LOCUS_JSON_INTEGER, /* digits only, at most 2^64 - 1                             */
+    LOCUS_JSON_NUMBER,  /* any other number: larger, a sign, a fraction, an exponent */
     LOCUS_JSON_TRUE,
     LOCUS_JSON_FALSE,
     LOCUS_JSON_NULL,

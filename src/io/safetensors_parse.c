@@ -189,7 +189,7 @@ static locus_status parse_shape(parser *p, entry *e)
         LOCUS_TRY(next(p, 0));
         if (p->token.kind == LOCUS_JSON_ARRAY_END) return LOCUS_OK;
         if (p->token.kind != LOCUS_JSON_INTEGER)
-            return refuse_token(p, "an unsigned integer in digits", "S15");
+            return refuse_token(p, "an unsigned integer in digits, below 2^64", "S15");
         if (e->rank == LOCUS_FILE_MAX_RANK)
             return refuse(p, "found extent number 17 of the shape, expected a rank of at most 16 "
                              "[S16]");
@@ -203,9 +203,11 @@ static locus_status parse_shape(parser *p, entry *e)
 static locus_status parse_offsets(parser *p, entry *e)
 {
     LOCUS_TRY(expect(p, LOCUS_JSON_ARRAY, 0, "data_offsets, an array of two integers", "S18"));
-    LOCUS_TRY(expect(p, LOCUS_JSON_INTEGER, 0, "the begin, an unsigned integer in digits", "S15"));
+    LOCUS_TRY(expect(p, LOCUS_JSON_INTEGER, 0,
+                     "the begin, an unsigned integer in digits, below 2^64", "S15"));
     e->begin = p->token.integer;
-    LOCUS_TRY(expect(p, LOCUS_JSON_INTEGER, 0, "the end, an unsigned integer in digits", "S15"));
+    LOCUS_TRY(expect(p, LOCUS_JSON_INTEGER, 0, "the end, an unsigned integer in digits, below 2^64",
+                     "S15"));
     e->end = p->token.integer;
     LOCUS_TRY(expect(p, LOCUS_JSON_ARRAY_END, 0, "two offsets and no more", "S18"));
     if (e->begin > e->end)
