@@ -5,6 +5,7 @@
 
 #include "case/case.h"
 #include "core/error.h"
+#include "core/print.h"
 #include "core/tensor.h"
 
 static locus_status put_integer(locus_file_writer *writer, const char *key, int64_t value,
@@ -20,7 +21,7 @@ static locus_status put_real(locus_file_writer *writer, const char *key, double 
                              locus_error *error)
 {
     char text[40];
-    snprintf(text, sizeof text, "%.17g", value);
+    locus_print(text, sizeof text, "%.17g", value);
     return locus_file_put_metadata(writer, key, text, error);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/error.h"
+#include "core/print.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -40,7 +41,7 @@ locus_status locus_fail(locus_error *error, locus_status status, const char *for
     if (error != NULL) {
         va_list arguments;
         va_start(arguments, format);
-        vsnprintf(error->text, sizeof error->text, format, arguments);
+        locus_vprint(error->text, sizeof error->text, format, arguments);
         va_end(arguments);
     }
     return status;

@@ -2,8 +2,9 @@
 #include "core/number.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
+
+#include "core/decimal.h"
 
 static size_t digits_of(const char *text) { return strspn(text, "0123456789"); }
 
@@ -33,21 +34,8 @@ int locus_parse_integer(const char *text, int64_t *value)
 
 int locus_parse_real(const char *text, double *value)
 {
-    const char *at = text + (text[0] == '-');
-    size_t length = digits_of(at);
-    if (length == 0 || (length > 1 && at[0] == '0')) return 0;
-    at += length;
-    if (*at == '.') {
-        length = digits_of(++at);
-        if (length == 0) return 0;
-        at += length;
-    }
-    if (*at == 'e' || *at == 'E') {
-        at += at[1] == '+' || at[1] == '-' ? 2 : 1;
-        length = digits_of(at);
-        if (length == 0) return 0;
-        at += length;
-    }
-    *value = strtod(text, NULL);
-    return *at == '\0' && isfinite(*value);
+    const char *first = text + (text[0] == '-');
+    if (first[0] == '0' && digits_of(first) > 1) return 0;
+    const size_t length = locus_read_real(text, value);
+    return length > 0 && text[length] == '\0' && isfinite(*value);
 }

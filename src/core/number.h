@@ -10,7 +10,7 @@
 int locus_parse_unsigned(const char *text, uint64_t *value);
 int locus_parse_integer(const char *text, int64_t *value);
 
-/* -1.5e-3, as JSON writes numbers: finite, no hexadecimal, no bare point. */
+/* -1.5e-3 in every locale, as JSON writes numbers: finite, no hexadecimal, no bare point. */
 int locus_parse_real(const char *text, double *value);
 
 #endif

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/print.h"
 #include "io/dtype.h"
 #include "io/json_scan.h"
 #include "io/system.h"
@@ -54,7 +55,7 @@ static locus_status refuse(parser *p, const char *format, ...)
     char text[320], place[LOCUS_FILE_NAME_TEXT + 16];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    locus_vprint(text, sizeof text, format, arguments);
     va_end(arguments);
     return locus_fail(p->error, LOCUS_ERR_FORMAT, "byte %" PRIu64 ": %s%s", p->token.at,
                       where(p, place), text);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #define _POSIX_C_SOURCE 200809L
 #include "lab/log.h"
+#include "core/decimal.h"
+#include "core/print.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -33,8 +35,8 @@ static int number_of(const char *line, const char *name, double *value)
     const char *at = strstr(line, key);
     if (at == NULL) return 0;
     at += strlen(key);
-    *value = strncmp(at, "null", 4) == 0 ? NAN : strtod(at, NULL);
-    return 1;
+    *value = NAN;
+    return strncmp(at, "null", 4) == 0 || locus_read_real(at, value) > 0;
 }
 
 static void note_validation(lab_log *log, int64_t step, double validation)
@@ -113,7 +115,7 @@ static void append(lab_log *log, const char *line)
 static const char *number(char out[NUMBER_TEXT], double value)
 {
     if (isfinite(value))
-        snprintf(out, NUMBER_TEXT, "%.9g", value);
+        locus_print(out, NUMBER_TEXT, "%.9g", value);
     else
         snprintf(out, NUMBER_TEXT, "null");
     return out;
@@ -122,10 +124,12 @@ static const char *number(char out[NUMBER_TEXT], double value)
 void lab_log_add(lab_log *log, const lab_log_step *s)
 {
     char line[256], loss[NUMBER_TEXT], norm[NUMBER_TEXT];
-    snprintf(line, sizeof line,
-             "{\"step\":%" PRId64 ",\"loss\":%s,\"rate\":%.9g,\"grad_norm\":%s,\"tokens\":%" PRId64
-             ",\"seconds\":%.6f}\n",
-             s->step, number(loss, s->loss), s->rate, number(norm, s->norm), s->tokens, s->seconds);
+    locus_print(line, sizeof line,
+                "{\"step\":%" PRId64
+                ",\"loss\":%s,\"rate\":%.9g,\"grad_norm\":%s,\"tokens\":%" PRId64
+                ",\"seconds\":%.6f}\n",
+                s->step, number(loss, s->loss), s->rate, number(norm, s->norm), s->tokens,
+                s->seconds);
     append(log, line);
     log->steps = s->step;
     log->seconds += s->seconds;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab/print.h"
+#include "core/print.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -12,7 +13,7 @@ void lab_print(plot_text *text, const char *format, ...)
     char line[512];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
+    locus_vprint(line, sizeof line, format, arguments);
     va_end(arguments);
     plot_puts(text, line);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab/scoreboard.h"
+#include "core/print.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -25,7 +26,7 @@ static void say(lab_claim *c, const char *format, ...)
     const size_t at = strlen(c->ours);
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(c->ours + at, sizeof c->ours - at, format, arguments);
+    locus_vprint(c->ours + at, sizeof c->ours - at, format, arguments);
     va_end(arguments);
 }
 

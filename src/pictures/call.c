@@ -5,6 +5,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
+#include "core/print.h"
 #include "pictures/pictures.h"
 
 static const char *const sentence[] = {"the", "cat",     "sat", "on",  "the",
@@ -220,7 +221,7 @@ static void option_text(char *text, size_t capacity, const picture_call *call,
     if (choice != NULL && choice->name != NULL)
         snprintf(text, capacity, "%s=%s", o->name, choice->name);
     else
-        snprintf(text, capacity, "%s=%.6g", o->name, value);
+        locus_print(text, capacity, "%s=%.6g", o->name, value);
 }
 
 /* For the caption: what the call's table follows from. */

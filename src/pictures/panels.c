@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/memory.h"
+#include "core/print.h"
 #include "pictures/pictures.h"
 
 /* Zeroed memory that is freed with the picture. */
@@ -37,7 +38,7 @@ const char *picture_text(locus_picture *p, const char *format, ...)
     char *text = keep(p, 1, PICTURE_TEXT);
     if (text == NULL) return "";
     va_start(arguments, format);
-    vsnprintf(text, PICTURE_TEXT, format, arguments);
+    locus_vprint(text, PICTURE_TEXT, format, arguments);
     va_end(arguments);
     return text;
 }

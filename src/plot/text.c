@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plot/text.h"
+#include "core/decimal.h"
+#include "core/print.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -95,13 +97,12 @@ void plot_fixed(plot_text *text, double value, int digits)
 void plot_exact(plot_text *text, double value)
 {
     char buffer[PLOT_NUMBER];
+    double read = 0.0;
     if (value == 0) value = 0; /* not -0 */
     for (int digits = 1; digits <= 17; digits++) {
-        snprintf(buffer, sizeof buffer, "%.*g", digits, value);
-        if (strtod(buffer, NULL) == value) break;
+        locus_print(buffer, sizeof buffer, "%.*g", digits, value);
+        if (locus_read_real(buffer, &read) > 0 && read == value) break;
     }
-    for (char *c = buffer; *c != '\0'; c++)
-        if (strchr("0123456789+-e", *c) == NULL) *c = '.'; /* another locale's point */
     plot_puts(text, buffer);
 }
 

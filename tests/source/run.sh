@@ -113,6 +113,9 @@ breach cli/file.c 'int f(void);\r\n'
 breach cli/file.c 'int no_newline;'
 breach CMakeLists.txt 'add_compile_options(-ffast-math)\n'
 breach CMakeLists.txt 'add_compile_options(-march=native)\n'
+breach src/plot/file.c 'int f(char *s) { return snprintf(s, 9, "%%.9g", 0.5); }\n'
+breach src/case/file.c 'double f(char *s) { return strtod (s, NULL); }\n'
+breach cli/file.c 'int f(void) { return setlocale(LC_ALL, "") != NULL; }\n'
 breach src/kernels/file.c '#pragma GCC optimize ("O3")\n'
 planted "" && printf 'int f(void);\n' >"$SCRATCH/tree/src/core/file.c"
 refuse "a file without an SPDX line must be caught" tools/check-source "$SCRATCH/tree"

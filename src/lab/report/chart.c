@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab/report/chart.h"
+#include "core/print.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -37,7 +38,7 @@ const char *chart_text(lab_chart *c, const char *format, ...)
     char text[TEXT_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(text, sizeof text, format, arguments);
+    locus_vprint(text, sizeof text, format, arguments);
     va_end(arguments);
     const char *copy = locus_arena_copy(&c->arena, text, strlen(text));
     c->failed |= copy == NULL;

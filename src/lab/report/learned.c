@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/error.h"
+#include "core/print.h"
 #include "io/system.h"
 #include "io/tensorfile.h"
 #include "lab/report/sheet.h"
@@ -173,7 +174,7 @@ static int put_metadata(locus_file_writer *writer, const lab_results *r, const l
         good &= locus_file_put_metadata(writer, fixed[i], fixed[i + 1], NULL) == LOCUS_OK;
     for (size_t i = 0; i < 2 * PAIRS && l->options[i] != NULL; i += 2)
         good &= locus_file_put_metadata(writer, l->options[i], l->options[i + 1], NULL) == LOCUS_OK;
-    snprintf(scale, sizeof scale, "%.17g", 1 / sqrt(d));
+    locus_print(scale, sizeof scale, "%.17g", 1 / sqrt(d));
     if (l->plain_scale) good &= locus_file_put_metadata(writer, "scale", scale, NULL) == LOCUS_OK;
     return good;
 }

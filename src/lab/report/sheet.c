@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lab/report/sheet.h"
+#include "core/print.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -17,7 +18,7 @@ void sheet_print(lab_sheet *sheet, const char *format, ...)
     char line[LINE_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(line, sizeof line, format, arguments);
+    locus_vprint(line, sizeof line, format, arguments);
     va_end(arguments);
     plot_puts(&sheet->html, line);
 }

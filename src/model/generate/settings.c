@@ -5,6 +5,7 @@
 
 #include "core/adopt.h"
 #include "core/error.h"
+#include "core/print.h"
 #include "io/system.h"
 #include "model/generate/generate.h"
 
@@ -101,7 +102,7 @@ static locus_status refuse_others(const model_settings *s, locus_error *error)
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         double value;
         LOCUS_TRY(model_setting_real(s, others[i].key, others[i].off, &value, error));
-        snprintf(expected, sizeof expected, "%g", others[i].off);
+        locus_print(expected, sizeof expected, "%g", others[i].off);
         if (value != others[i].off) return model_setting_refuse(s, others[i].key, expected, error);
     }
     if (model_setting_count(s, "sequence_bias") > 0 ||
