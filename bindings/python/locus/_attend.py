@@ -32,7 +32,7 @@ def attend(q, k, v, mask=None, dropout=0.0, causal=False, scale=None, *, scheme=
     q [B,H,Tq,D], k [B,Hk,Tk,D], v [B,Hk,Tk,Dv]; head h reads KV head h // (H // Hk).
     The order of arguments and the meaning of masks are those of PyTorch's scaled_dot_product_attention:
 
-    mask         [B or 1, H or 1, Tq, Tk] of bool: True = the pair takes part.
+    mask         [B or 1, H or 1, Tq, Tk] of bool, or its last axes: True = the pair takes part.
     dropout      p in [0, 1); `dropout_seed` chooses which weights.
     causal       query m sees keys n <= m, where m counts from `query_offset`, which is Tk - Tq unless
                  given: the last query sees the last key. PyTorch's is_causal counts from 0 instead:
@@ -45,7 +45,7 @@ def attend(q, k, v, mask=None, dropout=0.0, causal=False, scale=None, *, scheme=
     scale        multiplies the content and position products; None: the scheme's own.
     scheme       one of locus.schemes(); its tensors and options are keywords, too.
     key_mask     [B,Tk] of bool: True = the key takes part.
-    bias_dense   [B or 1, H or 1, Tq, Tk], added to the logits; -inf masks the pair.
+    bias_dense   [B or 1, H or 1, Tq, Tk], or its last axes, added to the logits; -inf masks the pair.
     window_left, window_right   keep keys with -left <= n - m <= right; -1: no limit.
     threads, isa, path          how to compute; see locus.set_threads, locus.cpu_info.
     out, lse     arrays to write to, instead of new NumPy arrays.

@@ -261,6 +261,19 @@ int native_read_config(native_config *config, uint32_t level, PyObject *dict)
 
 /* ---- tensors by name ---- */
 
+void native_add_axes(const locus_tensors *tensors, locus_tensor *view)
+{
+    const uint32_t axes = 4, missing = axes - view->rank;
+    if (view != &tensors->mask && view != &tensors->bias_dense) return;
+    if (view->rank != 2 && view->rank != 3) return;
+    const int64_t step = view->stride[0];
+    for (uint32_t i = axes; i-- > 0;) {
+        view->shape[i] = i >= missing ? view->shape[i - missing] : 1;
+        view->stride[i] = i >= missing ? view->stride[i - missing] : step;
+    }
+    view->rank = axes;
+}
+
 int native_read_tensors(locus_tensors *tensors, native_holds *holds, PyObject *dict,
                         const char *prefix, int writable)
 {
@@ -290,6 +303,7 @@ int native_read_tensors(locus_tensors *tensors, native_holds *holds, PyObject *d
         const int status = native_view(view, holds, value, &role);
         Py_DECREF(value);
         if (status != 0) return -1;
+        native_add_axes(tensors, view);
     }
     return 0;
 }

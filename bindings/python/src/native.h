@@ -91,6 +91,9 @@ PyObject *native_spell(PyObject *value);
 
 int native_read_config(native_config *config, uint32_t level, PyObject *dict);
 
+/* A mask or dense bias with fewer axes than [B,H,Tq,Tk] gets leading ones, as in PyTorch. */
+void native_add_axes(const locus_tensors *tensors, locus_tensor *view);
+
 /* Read a dict of name -> array into `tensors`. */
 int native_read_tensors(locus_tensors *tensors, native_holds *holds, PyObject *dict,
                         const char *prefix, int writable);

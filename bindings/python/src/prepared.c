@@ -79,6 +79,7 @@ static int read_pairs(prepared_call *c, locus_tensors *tensors, PyObject *const 
         }
         const native_role role = {prefix, locus_tensor_name(index), writable};
         if (native_view(view, &c->holds, pair[i + 1], &role) != 0) return -1;
+        native_add_axes(tensors, view);
     }
     return 0;
 }

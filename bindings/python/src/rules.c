@@ -45,6 +45,7 @@ static int read_shapes(locus_tensors *tensors, native_holds *holds, PyObject *di
         } else if (native_view(view, holds, value, &role) != 0) {
             return -1;
         }
+        native_add_axes(tensors, view);
     }
     return 0;
 }

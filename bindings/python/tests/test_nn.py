@@ -9,7 +9,7 @@ from torch import nn  # noqa: E402
 
 import locus  # noqa: E402
 from locus import LocusError  # noqa: E402
-from locus.torch.nn import Attention, Cache, EncoderLayer  # noqa: E402
+from locus.torch.nn import Attention, Cache, EncoderLayer, positions  # noqa: E402
 
 B, T, E, H = 2, 9, 16, 4
 CLOSE = 2e-5
@@ -105,6 +105,68 @@ def test_is_the_librarys_layer(scheme, causal):
     tensors = {name: arrays.pop(name) for name in ("w_q", "w_k", "w_v", "w_o")}
     want = locus.layer(x.numpy(), **tensors, heads=H, scheme=scheme, causal=causal, **options, **arrays)
     close(module(x), want)
+
+
+MAPS = {
+    "fire": dict(hidden=5, threshold=4.25),
+    "distance": dict(max_tokens=T),
+    "table": dict(rows=[(3 * i) % 5 for i in range(2 * T - 1)], delta_min=1 - T, tensors=("rel_k", "rel_q", "rel_v", "bias")),
+}
+
+
+@pytest.mark.parametrize("scheme", MAPS)
+def test_functions_of_the_distance(scheme):
+    """fire, distance and table as in C: results, gradients, a cache, a trace."""
+    torch.manual_seed(6)
+    module = EncoderLayer(E, H, scheme=scheme, causal=True, **MAPS[scheme]).attention
+    with torch.no_grad():
+        for parameter in module.position.parameters():
+            parameter.add_(torch.randn_like(parameter) * 0.3)
+    x = torch.randn(B, T, E)
+    arrays = {**arrays_of(module), **{name: b.numpy() for name, b in module.position.named_buffers()}}
+    call = dict(arrays, heads=H, scheme=scheme, causal=True, **module.position.options)
+    close(module(x), locus.layer(x.numpy(), **call))
+    (module(x) ** 2).sum().backward()
+    grads = locus.layer_backward(2 * module(x).detach().numpy(), x.numpy(), **call)
+    for name, parameter in module.position.named_parameters():
+        close(parameter.grad, grads[name])
+    cache = Cache()
+    close(torch.cat([module(piece, cache=cache) for piece in x.split([4, 5], 1)], 1), module(x).detach())
+    traced = torch.jit.trace(module, (x,))
+    assert torch.equal(traced(2 * x), module(2 * x))
+
+
+def test_every_declaration_has_a_module_or_a_line():
+    """A scheme that the library learns later needs no class: its declaration says which parameters it has."""
+    for declared in locus.schemes():
+        position = positions.Declared
+        try:
+            made = position(declared.name, positions.Shape(E, H, E // H, 12, True), F=5, R=7)
+        except LocusError as error:
+            assert "\n" not in str(error) and "expected it by the name of the axis" in str(error)
+        else:
+            assert {n for n, _ in made.named_parameters()} == {
+                t.name for t in declared.tensors if t.required and "attend" in t.levels
+            }
+
+
+@pytest.mark.parametrize("scheme", ["none", "t5", "transformer_xl", "deberta"])
+def test_trace_with_gradients(scheme):
+    module = made(scheme)
+    x = torch.randn(B, T, E)
+    traced = torch.jit.trace(module, (x,))
+    assert torch.equal(traced(-x), module(-x))
+    traced(x).sum().backward()
+    assert float(module.v.weight.grad.abs().max()) > 0
+
+
+def test_a_function_is_as_good_as_a_module():
+    x = torch.randn(B, T, E)
+    torch.manual_seed(7)
+    one = Attention(E, H, scheme=Linear())
+    other = Attention(E, H, scheme=lambda distance: Linear()(distance))
+    other.load_state_dict(one.state_dict())
+    assert torch.equal(one(x), other(x))
 
 
 @pytest.mark.parametrize("scheme", OPTIONS)
@@ -226,12 +288,15 @@ def test_names_in_state_dict():
     [
         ("heads: found 3", lambda: Attention(E, 3)),
         ("kv_heads: found 3", lambda: Attention(E, H, kv_heads=3)),
-        ("scheme: found 'spam', expected a module or one of none", lambda: Attention(E, H, scheme="spam")),
+        ("scheme: found 'spam', expected a module, a function or one of none", lambda: Attention(E, H, scheme="spam")),
         ("scheme learned: max_tokens is missing", lambda: Attention(E, H, scheme="learned")),
         ("got an unexpected keyword argument 'spam'", lambda: Attention(E, H, scheme="t5", spam=3)),
         (r"tensor x: found \[2, 16\], expected shape \[B,T,16\]", lambda: Attention(E, H)(torch.randn(2, E))),
         ("found 13 positions", lambda: made("learned")(torch.randn(1, 13, E))),
-        ("expected a module that gives a bias by distance", lambda: Attention(E, H, scheme="distance")),
+        ("scheme distance: max_tokens is missing", lambda: Attention(E, H, scheme="distance")),
+        ("scheme table: rows is missing", lambda: Attention(E, H, scheme="table")),
+        ("causal: found False, expected True .scheme fire", lambda: Attention(E, H, scheme="fire")),
+        ("a module or function as scheme has its own options", lambda: Attention(E, H, scheme=len, span=3)),
         (r"expected a tensor of shape \[17, 4\]", lambda: Attention(E, H, scheme=nn.Identity())(torch.randn(1, T, E))),
         ("option .spam. is not known", lambda: Attention(E, H, scheme="rope", spam=3)(torch.randn(1, T, E))),
     ],

@@ -5,6 +5,7 @@ import math
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch")
@@ -12,7 +13,7 @@ torch = pytest.importorskip("torch")
 import plain  # noqa: E402
 
 import locus.torch  # noqa: E402
-from locus.torch import attend, op  # noqa: E402
+from locus.torch import attend, exact, op  # noqa: E402
 
 FORWARD, GRADIENT = 5e-6, 2e-5  # of the largest element: float32 against double, as for the golden vectors
 B, H, D = 2, 3, 8
@@ -132,6 +133,60 @@ def test_only_wanted_gradients(monkeypatch):
     out = attend(q.detach(), k, v.detach(), scheme="t5", **tables, **SCHEMES["t5"][0])
     out.sum().backward()
     assert asked == [True] and k.grad is not None and tables["bias"].grad is not None
+
+
+FIRE = dict(w_1=(5,), b_1=(5,), w_2=(H, 5), b_2=(H,), c=(1,), threshold=(1,))
+
+
+def test_fire_is_numpys():
+    """A scheme whose tensors are its own: results and gradients are those of locus.attend, and double is near them."""
+    qkv, tables = tensors(FIRE, queries=21)
+    call = dict(scheme="fire", causal=True)
+    weight = torch.randn(B, H, 21, 5, generator=torch.Generator().manual_seed(1))
+    out = attend(*qkv, **call, **tables)
+    (out * weight).sum().backward()
+    arrays = {name: t.detach().numpy() for name, t in {**dict(zip("qkv", qkv)), **tables}.items()}
+    assert np.array_equal(out.detach().numpy(), locus.attend(**arrays, **call))
+    grads = locus.attend_backward(weight.numpy(), **arrays, **call)
+    for name, tensor in {**dict(zip("qkv", qkv)), **tables}.items():
+        close(tensor.grad, torch.from_numpy(grads[name]), 1e-6, name)
+    double = {name: torch.from_numpy(a).double().requires_grad_() for name, a in arrays.items()}
+    exact = attend(**double, **call)
+    close(out, exact, FORWARD, "double")
+    for name, grad in zip(double, torch.autograd.grad((exact * weight).sum(), double.values())):
+        close(torch.from_numpy(grads[name]), grad, GRADIENT, name)
+
+
+def test_torch_takes_what_the_library_declares():
+    names = {t.name for scheme in locus.schemes() for t in scheme.tensors if "attend" in t.levels}
+    assert names <= set(op.INPUTS + op.OTHERS)
+    assert set(exact.SCHEMES) <= {scheme.name for scheme in locus.schemes()}
+
+
+def test_fewer_axes_broadcast():
+    """Masks and dense biases as PyTorch's attention takes them."""
+    (q, k, v), tables = tensors(dict(bias_dense=(H, 13, 21)))
+    mask = torch.rand(13, 21, generator=torch.Generator().manual_seed(1)) < 0.7
+    bias = tables["bias_dense"]
+    want = torch.nn.functional.scaled_dot_product_attention
+    for seen in (mask, mask[None], mask[:1]):
+        close(attend(q, k, v, mask=seen), want(q, k, v, attn_mask=seen), FORWARD, "mask")
+    for added in (bias, bias[0], bias[:, :1]):
+        got = torch.autograd.grad(attend(q, k, v, bias_dense=added).square().sum(), bias)[0]
+        close(got, torch.autograd.grad(want(q, k, v, attn_mask=added).square().sum(), bias)[0], GRADIENT, "bias")
+    arrays = [x.detach().numpy() for x in (q, k, v)]
+    assert np.array_equal(locus.attend(*arrays, mask=mask.numpy()), attend(q, k, v, mask=mask).detach().numpy())
+    grads = locus.attend_backward(np.ones((B, H, 13, 5), np.float32), *arrays, bias_dense=bias.detach().numpy())
+    assert grads["bias_dense"].shape == bias.shape
+
+
+def test_a_gradient_that_is_negated_lazily():
+    (q, k, v), _ = tensors({})
+    out = attend(q, k, v)
+    weight = torch.randn_like(out)
+    one = torch.autograd.grad(out, (q, k, v), weight, retain_graph=True)
+    other = torch.autograd.grad(out, (q, k, v), torch._neg_view(weight))
+    assert all(torch.equal(a, -b) for a, b in zip(one, other))
 
 
 def test_registered_properly():

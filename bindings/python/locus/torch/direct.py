@@ -85,8 +85,7 @@ class _Attend(torch.autograd.function._SingleLevelFunction):
             return (None,) * (1 + len(needs))
         if dlse is not None or _gradients_on() or not op.plain():
             return (None, *_backward_the_long_way(ctx.call, tensors, needs, dout, dlse, out, lse))
-        if dout.stride(-1) != 1:
-            dout = dout.contiguous()
+        dout = op.real_rows(dout)
         pairs = _pairs(indices, tensors)
         return (None, *_native.attend_backward(prepared(key), seed, how, out, lse, dout, needs, *pairs))
 
@@ -215,7 +214,7 @@ def attend(
         if _gradients_on() and any([t.requires_grad for t in tensors]):
             return _Attend.apply((settings, indices, how, seed), *tensors) if _served(q, k, v) else None
         found = _native.attend(_prepared.get(settings) or prepared(settings), seed, how, *_pairs(indices, tensors))
-        if found is None and q.shape[-1] != v.shape[-1] and _served(q, k, v):
+        if found is None and _served(q, k, v) and q.shape[-1] != v.shape[-1]:
             found = _results(settings, indices, tensors, how | _WITH_LSE, seed)
             return found if return_lse else found[0]
         return found

@@ -42,7 +42,19 @@ def _numbers(packed, dtype) -> Tensor:
     return torch.frombuffer(packed, dtype=dtype) if len(packed) else torch.empty(0, dtype=dtype)
 
 
+# Schemes whose formula stands here; one that the library learns later is refused by name until it does, too.
+SCHEMES = frozenset(
+    "none sinusoidal learned shaw relative_key relative_key_query transformer_xl t5 tupe deberta alibi kerple rope xpos "
+    "distance table fire".split()
+)
+
+
 def _prepared(tensors: dict, config: dict) -> Call:
+    if config["scheme"] not in SCHEMES and config["scheme"] in (declared["name"] for declared in _native.schemes()):
+        raise LocusValueError(
+            f"scheme: found {config['scheme']!r}, expected one that is written in torch operations (float64, forward mode, "
+            f"second derivatives): {', '.join(sorted(SCHEMES))}"
+        )
     for name in ("q_offsets", "q_positions", "k_positions"):
         if name in tensors:
             raise LocusValueError(f"tensor {name}: found, but not in torch operations (float64, forward mode, second derivatives)")
@@ -139,12 +151,24 @@ def _bias(call: Call):
         if call.options["form"] == "log":
             return -p * torch.log1p(a * r)
         return torch.where(r > 0, -a * torch.where(r > 0, r, 1.0) ** p, 0.0)
+    if call.scheme == "fire":
+        return _fire(call)
     if call.scheme == "distance":
         entry = call.delta - call.options["delta_min"]
         return t["bias"][:, entry.clamp(0, t["bias"].shape[1] - 1)]
     if "bias" in t:
         return t["bias"][call.bias_rows.clamp(min=0)].permute(2, 0, 1)
     return 0.0
+
+
+def _fire(call: Call):
+    """f_h(z), z = psi(m - n) / (psi(max(m, |threshold|)) + 1e-6), psi(x) = ln(|c x| + 1), f_h: one hidden layer."""
+    t = call.tensors
+    m = (call.offset + torch.arange(call.delta.shape[0], dtype=torch.float64))[:, None]
+    reach = torch.log1p((t["c"] * torch.maximum(m, t["threshold"].abs())).abs())
+    z = torch.log1p((t["c"] * call.delta).abs()) / (reach + 1e-6)
+    hidden = torch.relu(z[..., None] * t["w_1"] + t["b_1"])
+    return (hidden @ t["w_2"].mT + t["b_2"]).permute(2, 0, 1)
 
 
 def _scores(call: Call, q: Tensor, k: Tensor) -> Tensor:

@@ -98,6 +98,13 @@ def _on_meta(tensors: dict) -> bool:
     return any(where.values())
 
 
+def _widened(tensor: Tensor, queries: int) -> Tensor:
+    """A mask or dense bias of fewer axes, or of one row for all queries, as [B or 1, H or 1, Tq, Tk]: PyTorch's broadcasting."""
+    while 1 < tensor.dim() < 4:
+        tensor = tensor[None]
+    return tensor.expand(-1, -1, queries, -1) if tensor.dim() == 4 and tensor.shape[2] == 1 else tensor
+
+
 def _spelt(options: dict) -> str:
     """Options as text, because operators take no dictionaries; refuses what is none."""
     parts = []
@@ -184,7 +191,8 @@ def attend(
 
     q is [B,H,Tq,D], k [B,Hk,Tk,D], v [B,Hk,Tk,Dv], in any memory order. Tensors of the scheme (``rel_k``, ``bias``,
     ``bias_dense`` ...) and its options (``span``, ``buckets`` ...) are given by name, as docs/schemes.md has them.
-    ``key_mask`` [B,Tk] and ``mask`` [B or 1, H or 1, Tq, Tk] are boolean, true = take part.
+    ``key_mask`` [B,Tk] and ``mask`` [B or 1, H or 1, Tq, Tk] are boolean, true = take part; ``mask`` and ``bias_dense`` may
+    have fewer axes, or one row for all queries, as in PyTorch.
 
     float32 inside. bfloat16 and float16 are read and written in place, also under torch.compile and torch.func; out has
     the type of q and is rounded once. float64, if it is the type of all, is computed in torch operations: exact, slow,
@@ -223,6 +231,10 @@ def attend(
     for name, tensor in (("mask", mask), ("key_mask", key_mask)):
         if tensor is not None:
             check_tensor(name, tensor)
+    if mask is not None:
+        mask = _widened(mask, q.shape[2])
+    if "bias_dense" in floating:
+        floating["bias_dense"] = _widened(floating["bias_dense"], q.shape[2])
     planned = {name: more.pop(name) for name in PLANNED if more.get(name) is not None}
     for name, tensor in planned.items():
         check_tensor(name, tensor)
@@ -230,7 +242,7 @@ def attend(
     _check_text("scheme", scheme)
     kind = _check_types(floating)
     given = {**floating, **planned, **{n: t for n, t in (("mask", mask), ("key_mask", key_mask)) if t is not None}}
-    meta = _on_meta(given)
+    meta = _on_meta({name: t for name, t in given.items() if name not in planned})
     if seed is not None:
         _check_seed(seed)
     if dropout > 0 and seed is None:
@@ -239,9 +251,7 @@ def attend(
         floating = {name: t.resolve_neg() if t.is_neg() else t for name, t in floating.items()}
     args = (
         *[floating.get(name) for name in INPUTS],
-        key_mask,
-        mask,
-        *[planned.get(name) for name in PLANNED],
+        *[given.get(name) for name in OTHERS],
         seed if dropout > 0 else None,
         scheme,
         _spelt(more),

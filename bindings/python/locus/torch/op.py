@@ -24,11 +24,18 @@ from locus import _native
 
 from . import batched, exact
 
-# Differentiable tensors beside q, k, v, in the order of the schema.
-TABLES = ("rel_k", "rel_q", "rel_v", "u", "w", "bias", "pos_q", "pos_k", "cls", "slopes", "a", "p", "bias_dense", "sink")
-INPUTS = ("q", "k", "v") + TABLES
-MASKS = ("key_mask", "mask")
-PLANNED = ("rows", "frequencies", "q_offsets", "k_offsets", "q_positions", "k_positions")  # numbers that plans are made from
+# The tensors that calls may have, as the library declares them: those of all schemes, then those of each.
+_DECLARED = {
+    tensor["name"]: tensor
+    for declared in [{"tensors": _native.common_tensors()}, *_native.schemes()]
+    for tensor in declared["tensors"]
+    if tensor["levels"] & 1  # of attend
+}
+
+INPUTS = tuple(name for name, tensor in _DECLARED.items() if tensor["gradient"])  # in the order of the schema; q, k, v first
+TABLES = INPUTS[3:]
+PLANNED = tuple(name for name, tensor in _DECLARED.items() if tensor["planned"])  # numbers that plans are made from
+MASKS = tuple(name for name in _DECLARED if name not in INPUTS + PLANNED)
 OTHERS = MASKS + PLANNED  # without gradients
 SETTINGS = (
     "str scheme, str options, bool causal, int window_left, int window_right, "
@@ -92,6 +99,11 @@ def _rows(tensor: Tensor) -> Tensor:
     return tensor if tensor.dim() == 0 or tensor.stride(-1) == 1 or tensor.size(-1) < 2 else tensor.contiguous()
 
 
+def real_rows(gradient: Tensor) -> Tensor:
+    """The same for a gradient that comes in, which may be negated lazily."""
+    return _rows(gradient.resolve_neg() if gradient.is_neg() else gradient)
+
+
 def _named(tensors) -> dict:
     named = {}
     for name, t in zip(INPUTS, tensors):
@@ -136,8 +148,8 @@ def _forward(*args):
 def _backward(dout, dlse, out, lse, *args):
     tensors, settings, needs = args[:_COUNT], args[_COUNT:-1], args[-1]
     grads = {name: dense(t, t.shape) for name, t, need in zip(INPUTS, tensors, needs) if need}
-    dout = torch.zeros_like(out) if dout is None else _rows(dout).detach()
-    dlse = None if dlse is None else _rows(dlse).detach()
+    dout = torch.zeros_like(out) if dout is None else real_rows(dout).detach()
+    dlse = None if dlse is None else real_rows(dlse).detach()
     config = _config(settings, tensors[-1])
     _native.backward(config, _named(tensors), out.detach(), lse.detach(), dout, grads, False, dlse)
     return list(grads.values())
@@ -202,11 +214,24 @@ def _any_tangent(tensors) -> bool:
     return any(isinstance(t, Tensor) and forward_ad.unpack_dual(t).tangent is not None for t in tensors)
 
 
+@contextlib.contextmanager
+def _untraced():
+    """torch.jit.trace has written the operator down already; its function in Python must not stand beside it."""
+    before = _trace()
+    if before is not None:
+        torch._C._set_tracing_state(None)
+    try:
+        yield
+    finally:
+        if before is not None:
+            torch._C._set_tracing_state(before)
+
+
 def _apply(function, args):
     """function.apply. The levels of torch.func are the dispatcher's business: here one of them is left, at most."""
     if plain():
         return function.apply(*args)
-    with enable_single_level_autograd_function():
+    with enable_single_level_autograd_function(), _untraced():
         return function.apply(*args)
 
 

@@ -45,7 +45,7 @@ class Attention(nn.Module):
     >>> y = attention(x, key_mask=lengths[:, None] > torch.arange(T))
     >>> y = attention(x, context=memory)                # cross-attention: keys and values from [B,Tk,context_dim]
 
-    scheme      a name of docs/schemes.md, or a module that gives a bias by distance: module(distance [R]) -> [R,heads].
+    scheme      a name of docs/schemes.md, or a module or function that gives a bias by distance: f(distance [R]) -> [R,heads].
     options     of the scheme, by name; ``max_tokens`` for those with a row per position or distance.
     causal      token m sees tokens up to m; with a cache, m counts from its first token.
     window      tokens that a query sees on each side (before it only, if causal), itself not counted.

@@ -61,10 +61,11 @@ class Position(nn.Module):
     def _normal(self, *shape, std: float = 0.02) -> nn.Parameter:
         return nn.Parameter(torch.randn(shape) * std)
 
-    def _need_tokens(self) -> int:
-        if self.shape.max_tokens is None:
-            raise LocusTypeError(f"scheme {self.scheme}: max_tokens is missing, which gives the rows of its table")
-        return self.shape.max_tokens
+    @staticmethod
+    def _need_tokens(scheme: str, shape: Shape) -> int:
+        if shape.max_tokens is None:
+            raise LocusTypeError(f"scheme {scheme}: max_tokens is missing, which gives the rows of its table")
+        return shape.max_tokens
 
 
 # ---- at the input ----
@@ -79,7 +80,7 @@ class Sinusoidal(Position):
     def embed(self, x, first):
         o = self.options
         rows = sinusoids(o["table"], x.shape[-1], first + o["first_position"], x.shape[-2])
-        return o["x_scale"] * x + rows.to(x.dtype)
+        return o["x_scale"] * x + rows.to(x)
 
     def keywords(self, call):
         return {"scheme": self.scheme}
@@ -90,7 +91,7 @@ class Learned(Position):
 
     def __init__(self, scheme, shape):
         super().__init__(scheme, shape)
-        self.pos = self._normal(self._need_tokens(), shape.dim)
+        self.pos = self._normal(self._need_tokens(scheme, shape), shape.dim)
 
     def embed(self, x, first):
         last = first + x.shape[-2]
@@ -123,7 +124,7 @@ class RelativeKey(Position):
 
     def __init__(self, scheme, shape):
         super().__init__(scheme, shape)
-        self.rel_k = self._normal(2 * self._need_tokens() - 1, shape.head_dim)
+        self.rel_k = self._normal(2 * self._need_tokens(scheme, shape) - 1, shape.head_dim)
 
     def keywords(self, call):
         return {"rel_k": self.rel_k, **super().keywords(call)}
@@ -140,13 +141,13 @@ class TransformerXL(Position):
         self.w = self._normal(shape.heads, shape.head_dim)
 
     def keywords(self, call):
-        least, most = call.offset - call.keys + 1, call.offset + call.queries - 1
+        least, most = int(call.offset - call.keys + 1), int(call.offset + call.queries - 1)
         least = max(least, 0) if self.shape.causal else least
         clamp = self.options["clamp"]
         if clamp > 0:
             least, most = max(least, -clamp), min(most, clamp)
         rows = sinusoids(self.options["table"], self.shape.dim, least, max(most - least + 1, 1))
-        rel_k = self.w_r(rows.to(self.w_r.weight.dtype)).view(-1, self.shape.heads, self.shape.head_dim).transpose(0, 1)
+        rel_k = self.w_r(rows.to(self.w_r.weight)).view(-1, self.shape.heads, self.shape.head_dim).transpose(0, 1)
         return {"scheme": self.scheme, "rel_k": rel_k, "u": self.u, "w": self.w, "delta_min": least, "clamp": clamp}
 
 
@@ -180,7 +181,7 @@ class Tupe(Position):
         both_ways = not shape.causal if bidirectional is None else bool(bidirectional)
         options = dict(buckets=buckets, max_distance=max_distance, bidirectional=int(both_ways)) if relative else {}
         super().__init__(scheme, shape, **options)
-        self.pos = self._normal(self._need_tokens(), shape.dim)
+        self.pos = self._normal(self._need_tokens(scheme, shape), shape.dim)
         self.w_pq = nn.Linear(shape.dim, shape.heads * shape.head_dim, bias=False)
         self.w_pk = nn.Linear(shape.dim, shape.heads * shape.head_dim, bias=False)
         for linear in (self.w_pq, self.w_pk):
@@ -237,8 +238,99 @@ class Kerple(Position):
         return {"a": self.a.clamp(min=self.LEAST), "p": self.p.clamp(min=self.LEAST, max=most), **super().keywords(call)}
 
 
+class Fire(Position):
+    """Li et al. 2024: a network of one hidden layer over the relative distance; c, threshold and width as the authors' code."""
+
+    def __init__(self, scheme, shape, hidden=32, c=0.1, threshold=512.0):
+        super().__init__(scheme, shape)
+        first, second = nn.Linear(1, hidden), nn.Linear(hidden, shape.heads)  # as these begin
+        self.w_1, self.b_1 = nn.Parameter(first.weight[:, 0].detach().clone()), first.bias
+        self.w_2, self.b_2 = second.weight, second.bias
+        self.c = nn.Parameter(torch.tensor([float(c)]))
+        self.threshold = nn.Parameter(torch.tensor([float(threshold)]))
+
+    def keywords(self, call):
+        return {**dict(self.named_parameters()), **super().keywords(call)}
+
+
+class Distance(Position):
+    """One number per head and distance, all 0 at first."""
+
+    def __init__(self, scheme, shape, clamp=0):
+        last = self._need_tokens(scheme, shape) - 1
+        super().__init__(scheme, shape, delta_min=0 if shape.causal else -last, clamp=clamp)
+        self.bias = nn.Parameter(torch.zeros(shape.heads, last + 1 if shape.causal else 2 * last + 1))
+
+    def keywords(self, call):
+        return {"bias": self.bias, **super().keywords(call)}
+
+
+class Table(Position):
+    """Any map of distances to rows: ``rows``, that of distance delta_min first; ``tensors`` says which tables it serves."""
+
+    def __init__(self, scheme, shape, rows=None, delta_min=None, clamp=0, tensors=("bias",)):
+        if rows is None:
+            raise LocusTypeError(f"scheme {scheme}: rows is missing, the row of every distance from delta_min on")
+        rows = torch.as_tensor(rows, dtype=torch.int64, device="cpu")
+        least = (0 if shape.causal else -(len(rows) // 2)) if delta_min is None else delta_min
+        super().__init__(scheme, shape, delta_min=least, clamp=clamp)
+        self.register_buffer("rows", rows)
+        count = int(rows.max()) + 1 if len(rows) else 0
+        sizes = {"rel_k": (count, shape.head_dim), "rel_q": (count, shape.head_dim), "rel_v": (count, shape.head_dim)}
+        for name in tensors:
+            if name != "bias" and name not in sizes:
+                raise LocusValueError(f"tensors: found {name!r}, expected names among {', '.join(sizes)}, bias")
+            self.register_parameter(
+                name, nn.Parameter(torch.zeros(count, shape.heads)) if name == "bias" else self._normal(*sizes[name])
+            )
+
+    def keywords(self, call):
+        return {**dict(self.named_parameters()), "rows": self.rows, **super().keywords(call)}
+
+
+class Declared(Position):
+    """A scheme of the library without a class of its own here: parameters by its declaration, normal with deviation 0.02.
+
+    An axis that is none of H, D, Dv, E and no option is given by its name (``F=32``); ``tensors`` names optional ones to have.
+    """
+
+    def __init__(self, scheme, shape, tensors=(), **options):
+        declared = next(d for d in schemes() if d.name == scheme)
+        wanted = [t for t in declared.tensors if "attend" in t.levels and (t.required or t.name in tensors)]
+        sizes = {"H": shape.heads, "D": shape.head_dim, "Dv": shape.head_dim, "E": shape.dim}
+        sizes.update((o.name, o.default) for o in declared.options)
+        axes = {axis for t in wanted for axis in t.shape.split()} - {o.name for o in declared.options}
+        sizes.update(options)
+        super().__init__(scheme, shape, **{name: value for name, value in options.items() if name not in axes})
+        for tensor in wanted:
+            self.register_parameter(tensor.name, self._normal(*self._extents(tensor, sizes)))
+
+    def _extents(self, tensor, sizes):
+        extents = [int(axis) if axis.isdigit() else sizes.get(axis) for axis in tensor.shape.split()]
+        if None in extents or not tensor.gradient:
+            raise LocusValueError(
+                f"scheme {self.scheme}: tensor {tensor.name}: found no size for {tensor.shape}, expected it by the name of the axis, "
+                "or use locus.torch.attend"
+            )
+        return extents
+
+    def keywords(self, call):
+        return {**dict(self.named_parameters()), **super().keywords(call)}
+
+
+class _Function(nn.Module):
+    """A function or lambda in the place of a module."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, distance):
+        return self.function(distance)
+
+
 class ByDistance(Position):
-    """A bias by distance from a module of one's own: bias(distance) -> [R,H], distance = query position - key position.
+    """A bias by distance from a module or function of one's own: bias(distance) -> [R,H], distance = query position - key position.
 
     ``distance`` is an int64 tensor [R]. The values go to the kernels as they are (scheme ``distance``); no n x n array
     exists in either direction, and gradients reach the module.
@@ -249,7 +341,7 @@ class ByDistance(Position):
         self.bias = bias
 
     def keywords(self, call):
-        least, most = call.offset - call.keys + 1, call.offset + call.queries - 1
+        least, most = int(call.offset - call.keys + 1), int(call.offset + call.queries - 1)
         least = max(least, 0) if self.shape.causal else least
         values = self._values(torch.arange(least, max(most, least) + 1))
         return {"scheme": self.scheme, "bias": values.mT, "delta_min": least}
@@ -277,6 +369,9 @@ _CLASSES = {
     "deberta": Deberta,
     "alibi": Alibi,
     "kerple": Kerple,
+    "fire": Fire,
+    "distance": Distance,
+    "table": Table,
 }
 _PRESETS = {"rope": {"pairing": "half"}}
 
@@ -285,18 +380,23 @@ def position_of(scheme, shape: Shape, options: dict) -> Position:
     """The position module of a scheme's name, or of a module that gives a bias by distance."""
     if isinstance(scheme, Position):
         return scheme
-    if isinstance(scheme, nn.Module):
+    if callable(scheme):
         if options:
-            raise LocusTypeError(f"option {next(iter(options))}: a module as scheme has its own options")
-        return ByDistance(scheme, shape)
-    names = [declared.name for declared in schemes()]
-    if scheme not in names:
-        raise LocusValueError(f"scheme: found {scheme!r}, expected a module or one of {', '.join(names)}")
-    if scheme in ("distance", "table"):
-        raise LocusValueError(f"scheme: found {scheme!r}, expected a module that gives a bias by distance: scheme=module")
+            raise LocusTypeError(f"option {next(iter(options))}: a module or function as scheme has its own options")
+        return ByDistance(scheme if isinstance(scheme, nn.Module) else _Function(scheme), shape)
+    declared = {one.name: one for one in schemes()}
+    if scheme not in declared:
+        raise LocusValueError(f"scheme: found {scheme!r}, expected a module, a function or one of {', '.join(declared)}")
+    if "causal" in declared[scheme].traits and not shape.causal:
+        raise LocusValueError(f"causal: found False, expected True (scheme {scheme} looks back only)")
     try:
-        return _CLASSES.get(scheme, Position)(scheme, shape, **{**_PRESETS.get(scheme, {}), **options})
+        return _class_of(declared[scheme])(scheme, shape, **{**_PRESETS.get(scheme, {}), **options})
     except TypeError as error:
         if isinstance(error, LocusTypeError):
             raise
         raise LocusTypeError(f"scheme {scheme}: {str(error).split('__init__() ')[-1]}") from None
+
+
+def _class_of(declared):
+    own = any("attend" in tensor.levels and not tensor.planned for tensor in declared.tensors)
+    return _CLASSES.get(declared.name, Declared if own else Position)
