@@ -17,7 +17,8 @@ extern "C" {
  * r = m - n is the distance from key n to query m. */
 enum {
     LOCUS_TERM_CONTENT = 1 << 0,           /* c (q_m + u) . k_n              */
-    LOCUS_TERM_CONTENT_POSITION = 1 << 1,  /* c (q_m + w) . RK[row(r)]       */
+    LOCUS_TERM_CONTENT_POSITION = 1 << 1,  /* c (q_m + w) . RK[row(r)], or of
+                                              a position query p_m . RK[row(r)] */
     LOCUS_TERM_POSITION_CONTENT = 1 << 2,  /* c RQ[row(r)] . k_n             */
     LOCUS_TERM_POSITION_POSITION = 1 << 3, /* c pq_m . pk_n                  */
     LOCUS_TERM_BIAS = 1 << 4,              /* b_h[r]                         */
@@ -59,9 +60,9 @@ typedef struct locus_options {
     int64_t clip_right;     /* shaw                                                    */
     int64_t delta_min;      /* transformer_xl, distance, table: m - n of row 0         */
     int64_t clamp;          /* transformer_xl: 0 = none; distance, table: 0 or 1       */
-    int64_t buckets;        /* t5, tupe, deberta                                       */
-    int64_t max_distance;   /* t5, tupe, deberta                                       */
-    int64_t bidirectional;  /* t5, tupe: 0 or 1                                        */
+    int64_t buckets;        /* t5, tupe, wavlm, deberta                                */
+    int64_t max_distance;   /* t5, tupe, wavlm, deberta                                */
+    int64_t bidirectional;  /* t5, tupe, wavlm: 0 or 1                                 */
     int64_t span;           /* deberta: half the rows                                  */
     int64_t form;           /* kerple: LOCUS_FORM_*                                    */
     int64_t width;          /* rope: turned columns, 0 = all of D                      */
@@ -107,6 +108,7 @@ enum {
     LOCUS_USE_GRADIENT = 1 << 0, /* a call gives its gradient where that is asked for     */
     LOCUS_USE_PLAN = 1 << 1,     /* its numbers are read when a plan is made, not by calls */
     LOCUS_USE_BIAS = 1 << 2,     /* a parameter of the scheme's bias                       */
+    LOCUS_USE_QUERY = 1 << 3,    /* a row for each query, [B,H,Tq,..], or what projects it */
 };
 
 typedef struct locus_tensor_info {

@@ -82,12 +82,16 @@ typedef struct locus_tensors {
     locus_tensor b_o;           /* [E]                                        */
     locus_tensor pos;           /* [>=T,E]   learned, TUPE                    */
     locus_tensor rel;           /* [2S,E]    DeBERTa                          */
-    locus_tensor w_r;           /* [H*D,E]   Transformer-XL                   */
+    locus_tensor w_r;           /* [H*D,E]   Transformer-XL; [H*F,E] pos_query */
     locus_tensor w_pq, w_pk;    /* [H*D,E]   TUPE                             */
     locus_tensor b_pq, b_pk;    /* [H*D]                                      */
     locus_tensor w_rk, w_rq;    /* [H*D,E]   DeBERTa's own projections        */
     locus_tensor b_rk, b_rq;    /* [H*D]                                      */
     locus_tensor own[LOCUS_OWN_TENSORS];
+    /* positions that a query says itself */
+    locus_tensor pos_query; /* [B,H,Tq,F]  dotted with rel_k in the place of q          */
+    locus_tensor gate;      /* [B,H,Tq]    multiplies the bias by distance              */
+    locus_tensor b_r;       /* [H*D] or [H*F]  layers: beside w_r                       */
 } locus_tensors;
 
 /* The same tensors by number: for code that walks over all of them (files, bindings,

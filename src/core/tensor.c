@@ -22,12 +22,25 @@ static const char *const names[] = {
     FIELD(b_pq),       FIELD(b_pk),     FIELD(w_rk),        FIELD(w_rq),        FIELD(b_rk),
     FIELD(b_rq),
 };
-_Static_assert(sizeof names / sizeof *names == NUMBER(own), "one name per field");
+static const char *const later_names[] = {"pos_query", "gate", "b_r"}; /* fields behind `own` */
+enum {
+    NAMES = sizeof names / sizeof *names,
+    LATER_NAMES = sizeof later_names / sizeof *later_names,
+    FIRST_LATER = NUMBER(own) + LOCUS_OWN_TENSORS
+};
+_Static_assert(NAMES == NUMBER(own) && FIRST_LATER == NUMBER(pos_query) &&
+                   FIRST_LATER + LATER_NAMES == LOCUS_TENSOR_COUNT,
+               "one name per field");
 _Static_assert(sizeof(locus_tensors) ==
                    offsetof(locus_tensors, q) + LOCUS_TENSOR_COUNT * sizeof(locus_tensor),
                "tensors only");
 
-const char *locus_field_name(size_t index) { return index < NUMBER(own) ? names[index] : NULL; }
+const char *locus_field_name(size_t index)
+{
+    if (index < NAMES) return names[index];
+    const int is_later = index >= FIRST_LATER && index < LOCUS_TENSOR_COUNT;
+    return is_later ? later_names[index - FIRST_LATER] : NULL;
+}
 
 /* 1 when a struct of `size` bytes holds tensor `index`. */
 static int holds(uint32_t size, size_t index)

@@ -252,7 +252,8 @@ static locus_status add_tensor(made_problem *p, const locus_scheme_info *scheme,
  * takes the place of something else, stays away unless it is asked for. */
 static int is_extra(const locus_problem_request *request, const locus_tensor_info *info, int own)
 {
-    const int replaces = own && (info->uses & LOCUS_USE_PLAN) != 0 && !info->required;
+    const int replaces =
+        own && (info->uses & (LOCUS_USE_PLAN | LOCUS_USE_QUERY)) != 0 && !info->required;
     const int optional = !own && !info->required && strncmp(info->name, "b_", 2) != 0 &&
                          strcmp(info->name, "w_o") != 0;
     if (request->with != NULL && strcmp(request->with, info->name) == 0) return 0;

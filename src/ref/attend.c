@@ -100,6 +100,7 @@ static double score_row(ref_attention *at)
 {
     const locus_call *call = at->call;
     double parts[REF_PARTS], largest = locus_ref_sink(at);
+    locus_ref_count_row(at);
     for (int64_t n = 0; n < call->Tk; n++) {
         at->visible[n] = (uint8_t)locus_ref_visible(at, n);
         if (!at->visible[n]) continue;
@@ -178,6 +179,7 @@ static void output_row_grad(const ref_attention *at, const double *dout, double 
             at->weight[n] == 0.0 ? 0.0 : at->weight[n] * (at->dweight[n] - mean + dlse);
         locus_ref_score_grad(at, n, ds);
     }
+    locus_ref_count_grad(at);
     sink_grad(at, lse, mean, dlse);
 }
 
@@ -258,6 +260,9 @@ static void take_rows(ref_attention *at, ref_memory *memory)
     at->keep = locus_ref_take(memory, call->Tk, 1, sizeof(double));
     at->dweight = locus_ref_take(memory, call->Tk, 1, sizeof(double));
     at->visible = locus_ref_take(memory, call->Tk, 1, sizeof(uint8_t));
+    if (!call->scheme->counts) return;
+    at->place = locus_ref_take(memory, call->Tk, 1, sizeof(double));
+    at->dplace = locus_ref_take(memory, call->Tk, 1, sizeof(double));
 }
 
 ref_attention locus_ref_begin(const locus_call *call, const locus_tensors *in,

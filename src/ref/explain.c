@@ -57,9 +57,17 @@ static locus_explainer_term describe_part(const locus_explainer *e, enum ref_par
     };
     static const locus_explainer_term turned = {LOCUS_TERM_ROTATION, "rotation",
                                                 "c q_m . k_n, both turned"};
+    static const locus_explainer_term gated = {LOCUS_TERM_BIAS, "bias", "gate_m b_h[m - n]"};
+    static const locus_explainer_term own_query = {LOCUS_TERM_CONTENT_POSITION, "content-position",
+                                                   "p_m . RK[row(m - n)]"};
+    static const locus_explainer_term counted = {LOCUS_TERM_CONTENT_POSITION, "content-position",
+                                                 "q_m . RK[counted(m, n)]"};
     static const locus_explainer_term by_pair = {LOCUS_TERM_BIAS, "bias", "b_h(m, n)"};
     if (part == REF_CONTENT && e->call.pairs > 0) return turned;
     if (part == REF_BIAS && e->call.scheme->bias_by_pair) return by_pair;
+    if (part == REF_BIAS && locus_present(&e->in.gate)) return gated;
+    if (part == REF_CONTENT_POSITION && e->call.scheme->counts) return counted;
+    if (part == REF_CONTENT_POSITION && locus_present(&e->in.pos_query)) return own_query;
     return e->at.split && split[part].name != NULL ? split[part] : plain[part];
 }
 
@@ -113,6 +121,9 @@ static void prepare(locus_explainer *e, const locus_tensors *in)
     e->at.split = e->call.scheme->embed != NULL && locus_present(&e->in.pos_q);
     e->q = turn_all(e, &e->in.q, 0);
     e->k = turn_all(e, &e->in.k, 1);
+    if (e->call.scheme->counts)
+        e->place =
+            locus_ref_take(&e->memory, (int64_t)e->call.threads, e->call.Tk, sizeof *e->place);
     list_terms(e);
 }
 

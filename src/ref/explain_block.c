@@ -8,7 +8,7 @@
 #include "ref/explainer.h"
 
 /* Rows are independent: each thread takes one after another and needs no memory of its
- * own beyond the parts of the pair at work. */
+ * own beyond the parts of the pair at work, and what the row counts. */
 
 typedef struct explain_job {
     const locus_explainer *explainer;
@@ -30,7 +30,7 @@ int64_t locus_ref_sequence_of(const locus_call *call, int64_t i)
     return low;
 }
 
-static ref_attention row_at(const explain_job *job, int64_t row)
+static ref_attention row_at(const explain_job *job, int64_t row, uint32_t worker)
 {
     const locus_explainer *e = job->explainer;
     const locus_call *call = &e->call;
@@ -44,6 +44,8 @@ static ref_attention row_at(const explain_job *job, int64_t row)
     at.sequence = locus_call_sequence(call, at.s);
     at.q = e->q + ((at.b * call->H + at.h) * call->Tq + at.i) * call->D;
     at.k = e->k + (at.b * call->Hk + kv_head) * call->Tk * call->D;
+    if (e->place != NULL) at.place = e->place + worker * call->Tk;
+    locus_ref_count_row(&at);
     return at;
 }
 
@@ -98,10 +100,9 @@ static void weigh_row(const ref_attention *at, double *row, int64_t keys, const 
 static void explain_row(void *context, size_t index, uint32_t worker)
 {
     const explain_job *job = context;
-    const ref_attention at = row_at(job, (int64_t)index);
+    const ref_attention at = row_at(job, (int64_t)index, worker);
     const locus_explained *to = job->explained;
     const int64_t keys = job->block->keys;
-    (void)worker;
     for (int64_t column = 0; column < keys; column++)
         explain_pair(job, &at, (int64_t)index, column);
     if (to->weight != NULL)
@@ -112,10 +113,9 @@ static void explain_row(void *context, size_t index, uint32_t worker)
 static void sum_row(void *context, size_t index, uint32_t worker)
 {
     const explain_job *job = context;
-    const ref_attention at = row_at(job, (int64_t)index);
+    const ref_attention at = row_at(job, (int64_t)index, worker);
     running_sum run = {-INFINITY, 0.0};
     double parts[REF_PARTS];
-    (void)worker;
     add_score(&run, locus_ref_sink(&at));
     for (int64_t n = 0; n < at.call->Tk; n++)
         if (locus_ref_visible(&at, n)) add_score(&run, locus_ref_parts(&at, n, parts));

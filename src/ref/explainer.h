@@ -15,6 +15,7 @@ struct locus_explainer {
     ref_attention at; /* without a row: q, k, b, h, i belong to whoever evaluates one */
     double *q;        /* [B][H][Tq][D]   turned */
     double *k;        /* [B][Hk][Tk][D]  turned */
+    double *place;    /* [threads][Tk]  of the row that a thread is at; NULL: nothing is counted */
     size_t count;
     enum ref_part part[REF_PARTS]; /* of each term */
     locus_explainer_term term[REF_PARTS];

@@ -43,9 +43,10 @@ static void take_inner_gradients(ref_layer *l)
     const locus_call *call = l->call;
     const locus_projection *p = call->scheme->projections;
     locus_lend_tensors(call->scheme, &l->dinner, l->grad);
-    l->dinner.q = locus_ref_take_heads(l, call->T);
-    l->dinner.k = locus_ref_take_heads(l, call->M + call->T);
-    l->dinner.v = locus_ref_take_heads(l, call->M + call->T);
+    l->dinner.q = locus_ref_take_heads(l, call->T, call->D);
+    l->dinner.k = locus_ref_take_heads(l, call->M + call->T, call->D);
+    l->dinner.v = locus_ref_take_heads(l, call->M + call->T, call->D);
+    locus_ref_take_query_rows(l, &l->dinner);
     for (size_t x = 0; p != NULL && p[x].table != LOCUS_NO_TENSOR; x++)
         if (l->sources[x] != NULL)
             *locus_ref_slot(&l->dinner, p[x].table) =
@@ -96,6 +97,24 @@ static void project_content_grad(ref_layer *l)
     }
     linear_grad(l->dy, &grad->w_k, &grad->b_k, l->dinner.k.data, l->y, &in->w_k, call->B * (M + T));
     linear_grad(l->dy, &grad->w_v, &grad->b_v, l->dinner.v.data, l->y, &in->w_v, call->B * (M + T));
+}
+
+static void project_query_rows_grad(ref_layer *l)
+{
+    const locus_call *call = l->call;
+    const locus_tensors *in = l->in, *grad = l->grad;
+    const int64_t E = call->E, M = call->M, T = call->T;
+    for (int64_t b = 0; locus_present(&l->dinner.pos_query) && b < call->B; b++) {
+        const int64_t at = (b * (M + T) + M) * E;
+        linear_grad(l->dy + at, &grad->w_r, &grad->b_r, locus_ref_at(&l->dinner.pos_query, b, 0, 0),
+                    l->y + at, &in->w_r, T);
+    }
+    for (int64_t row = 0; call->scheme->gate != NULL && row < call->B * call->H * T; row++) {
+        const int64_t b = row / (call->H * T), h = row / T % call->H;
+        const int64_t at = (b * (M + T) + M + row % T) * E + h * call->D;
+        call->scheme->gate_grad(call, in, h, l->y + at, ((double *)l->dinner.gate.data)[row],
+                                l->dy + at, grad);
+    }
 }
 
 /* dmemory = dy of its rows, dx = x_scale dy, and p_i = pos[i] takes dy of row i. */
@@ -163,6 +182,7 @@ locus_status locus_ref_layer(const locus_call *call, const locus_tensors *in,
     if (status != LOCUS_OK) return status;
     project_tables_grad(&l);
     project_content_grad(&l);
+    project_query_rows_grad(&l);
     scatter_input_grad(&l);
     return LOCUS_OK;
 }

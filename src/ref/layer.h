@@ -7,6 +7,7 @@
  *     y     = memory, then x;  or x_scale x_i + p_i where the scheme embeds positions
  *     q     = Wq y + bq (rows of x),   k = Wk y + bk,   v = Wv y + bv (all rows)
  *     table = W source + b             for each projection that the scheme lists
+ *     pos_query = Wr x + br,  gate = the scheme's of x     where its attention takes them
  *     out   = Wo attend(q, k, v, tables) + bo
  * Rows are stored (B, T, H, D), so a projection is a matrix and a head is a view. */
 
@@ -37,8 +38,11 @@ void locus_ref_linear(double *y, const double *x, const locus_tensor *w, const l
 /* The factor of x, 1 for the schemes that have none. */
 double locus_ref_x_scale(const locus_call *call);
 
-/* A zeroed [B,H,rows,D] tensor stored as (B, rows, H, D). */
-locus_tensor locus_ref_take_heads(ref_layer *l, int64_t rows);
+/* A zeroed [B,H,rows,width] tensor stored as (B, rows, H, width). */
+locus_tensor locus_ref_take_heads(ref_layer *l, int64_t rows, int64_t width);
+
+/* Zeroed room for pos_query and gate, or their gradients, where the layer makes them. */
+void locus_ref_take_query_rows(ref_layer *l, locus_tensors *inner);
 
 /* A zeroed [H,rows,D] table stored as (rows, H, D). */
 locus_tensor locus_ref_take_table(ref_layer *l, int64_t rows);

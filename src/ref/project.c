@@ -66,10 +66,10 @@ static void gather_input(ref_layer *l)
     }
 }
 
-locus_tensor locus_ref_take_heads(ref_layer *l, int64_t rows)
+locus_tensor locus_ref_take_heads(ref_layer *l, int64_t rows, int64_t width)
 {
     const locus_call *call = l->call;
-    const int64_t H = call->H, D = call->D;
+    const int64_t H = call->H, D = width;
     const locus_tensor view = {
         .data = locus_ref_take(l->memory, call->B * rows, H * D, sizeof(double)),
         .dtype = LOCUS_F64,
@@ -98,9 +98,9 @@ static void project_content(ref_layer *l)
     const locus_call *call = l->call;
     const locus_tensors *in = l->in;
     const int64_t E = call->E, HD = call->H * call->D, M = call->M, T = call->T;
-    l->inner.q = locus_ref_take_heads(l, T);
-    l->inner.k = locus_ref_take_heads(l, M + T);
-    l->inner.v = locus_ref_take_heads(l, M + T);
+    l->inner.q = locus_ref_take_heads(l, T, call->D);
+    l->inner.k = locus_ref_take_heads(l, M + T, call->D);
+    l->inner.v = locus_ref_take_heads(l, M + T, call->D);
     if (l->memory->failed) return;
     for (int64_t b = 0; b < call->B; b++)
         locus_ref_linear((double *)l->inner.q.data + b * T * HD, l->y + (b * (M + T) + M) * E,
@@ -169,11 +169,41 @@ static void project_tables(ref_layer *l)
     }
 }
 
+void locus_ref_take_query_rows(ref_layer *l, locus_tensors *inner)
+{
+    const locus_call *call = l->call;
+    if (locus_projects_pos_query(call, l->in))
+        inner->pos_query = locus_ref_take_heads(l, call->T, l->in->w_r.shape[0] / call->H);
+    if (call->scheme->gate == NULL) return;
+    const int64_t shape[] = {call->B, call->H, call->T};
+    inner->gate = locus_view(locus_ref_take(l->memory, call->B * call->H, call->T, sizeof(double)),
+                             LOCUS_F64, 3, shape);
+}
+
+/* What a query has of its own, from x alone. */
+static void project_query_rows(ref_layer *l)
+{
+    const locus_call *call = l->call;
+    const locus_tensors *in = l->in;
+    const int64_t E = call->E, M = call->M, T = call->T;
+    locus_ref_take_query_rows(l, &l->inner);
+    if (l->memory->failed) return;
+    for (int64_t b = 0; locus_present(&l->inner.pos_query) && b < call->B; b++)
+        locus_ref_linear(locus_ref_at(&l->inner.pos_query, b, 0, 0), l->y + (b * (M + T) + M) * E,
+                         &in->w_r, locus_present(&in->b_r) ? &in->b_r : NULL, T);
+    for (int64_t row = 0; call->scheme->gate != NULL && row < call->B * call->H * T; row++) {
+        const int64_t b = row / (call->H * T), h = row / T % call->H;
+        const double *x = l->y + (b * (M + T) + M + row % T) * E + h * call->D;
+        ((double *)l->inner.gate.data)[row] = call->scheme->gate(call, in, h, x);
+    }
+}
+
 void locus_ref_project(ref_layer *l)
 {
     locus_lend_tensors(l->call->scheme, &l->inner, l->in);
     gather_input(l);
     project_content(l);
+    if (!l->memory->failed) project_query_rows(l);
     project_tables(l);
 }
 

@@ -7,6 +7,8 @@
  *     layer.c   the sublayer; project.c: what its attention is given
  *     attend.c  the loop over batch, head and query: softmax, output, their gradients
  *     score.c   one score and its gradient: every place where a position can enter
+ *     visible.c which pairs there are
+ *     counted.c positions that a query counts by its own gates
  *     explain.c the same scores part by part, for whoever asks
  *
  * m and n are positions. Row i of q has position m = query_offset + i - first_query, row n of k
@@ -57,12 +59,13 @@ locus_tensors locus_ref_widen_all(ref_memory *memory, const locus_tensors *in);
 /* What a score is a sum of. Each part carries its scale; an absent one is 0. */
 enum ref_part {
     REF_CONTENT,           /* c q_m . k_n, turned where the scheme turns               */
-    REF_CONTENT_POSITION,  /* c q_m . RK[r],  or c q_m . pos_k[n] of a split input     */
+    REF_CONTENT_POSITION,  /* c q_m . RK[r],  or c q_m . pos_k[n] of a split input,
+                              or p_m . RK[r] of a position query, or q_m . RK[p]       */
     REF_U_CONTENT,         /* c u . k_n                                                */
     REF_W_POSITION,        /* c w . RK[r]                                              */
     REF_POSITION_CONTENT,  /* c RQ[r] . k_n,  or c pos_q[m] . k_n of a split input     */
     REF_POSITION_POSITION, /* c pos_q[m] . pos_k[n]                                    */
-    REF_BIAS,              /* b_h(m - n)                                               */
+    REF_BIAS,              /* b_h(m - n), times gate_m where there are gates           */
     REF_RESET,             /* cls, which takes the place of the two parts before it    */
     REF_SOFTCAP,           /* C tanh(s / C) - s, s being the sum of the parts before   */
     REF_DENSE,             /* bias_dense(m, n)                                         */
@@ -99,7 +102,9 @@ typedef struct ref_attention {
     double *weight; /* [Tk]  softmax of score, before dropout               */
     double *keep;   /* [Tk]  dropout's factor: 0 or 1 / (1 - p)             */
     double *dweight;
-    uint8_t *visible; /* [Tk]  0: the pair is skipped, whatever it holds    */
+    double *place, *dplace; /* [Tk] what was counted up to key n, before the cut, and its
+                               gradient; NULL: nothing is counted           */
+    uint8_t *visible;       /* [Tk]  0: the pair is skipped, whatever it holds    */
 } ref_attention;
 
 /* Results of the call, and with dresults and grad its gradients (added to what is there). */
@@ -127,6 +132,9 @@ static inline int64_t locus_ref_key_position(const ref_attention *at, int64_t n)
     return n - at->sequence.first_key;
 }
 
+/* Element of a [B or 1, H or 1, Tq, Tk] tensor for the query row at work and key n. */
+double locus_ref_pair_value(const ref_attention *at, const locus_tensor *t, int64_t n);
+
 /* 1 when the query row at work sees key n. */
 int locus_ref_visible(const ref_attention *at, int64_t n);
 
@@ -139,11 +147,22 @@ double locus_ref_parts(const ref_attention *at, int64_t n, double parts[REF_PART
 /* parameter += ds * d s(m, n) / d parameter. */
 void locus_ref_score_grad(const ref_attention *at, int64_t n, double ds);
 
+/* The gate of the query row at work; NULL: its bias has none. From `in` or from `grad`. */
+double *locus_ref_gate(const ref_attention *at, const locus_tensors *from);
+
+/* Where positions are counted: fill `place` for the query row at work; one pair's part of the score
+ * and its pull-back, which leaves dplace; and the pull-back of dplace through the gates, after all
+ * pairs. The first and the last do nothing elsewhere. */
+void locus_ref_count_row(const ref_attention *at);
+double locus_ref_counted_part(const ref_attention *at, int64_t n);
+void locus_ref_counted_grad(const ref_attention *at, int64_t n, double ds);
+void locus_ref_count_grad(const ref_attention *at);
+
 /* The sequence that query row i belongs to. */
 int64_t locus_ref_sequence_of(const locus_call *call, int64_t i);
 
 /* Row of the table at `offset` that serves distance delta in the head at work, from `in`
- * or from `grad`; NULL where that tensor is absent. */
+ * or from `grad`; NULL where that tensor is absent or no row serves delta. */
 double *locus_ref_table_row(const ref_attention *at, const locus_tensors *from, size_t offset,
                             int64_t delta);
 

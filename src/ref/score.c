@@ -13,7 +13,10 @@
  *
  *     position(m, n) = cls[0]                             with cls, where m = 0
  *                      cls[1]                             with cls, else where n = 0
- *                      c pos_q[m] . pos_k[n] + b_h(m, n)  otherwise
+ *                      c pos_q[m] . pos_k[n] + gate_m b_h(m, n)  otherwise
+ *
+ * A position query p_m takes the place of c (q_m + w) before RK; where positions are counted, that
+ * term is counted.c's.
  *     cap(x) = C tanh(x / C) with a softcap C, else x
  *
  * q and k come here turned. A rotation that decays (xPos) multiplies column d of the
@@ -45,7 +48,14 @@ double *locus_ref_table_row(const ref_attention *at, const locus_tensors *from, 
     const locus_tensor *table = locus_tensor_slot(from, offset);
     if (table == NULL) return NULL;
     const int64_t r = at->row[delta - at->call->least];
+    if (r < 0) return NULL;
     return table->rank == 2 ? locus_ref_at(table, r, 0, 0) : locus_ref_at(table, at->h, r, 0);
+}
+
+double *locus_ref_gate(const ref_attention *at, const locus_tensors *from)
+{
+    if (!locus_present(&from->gate)) return NULL;
+    return (double *)from->gate.data + locus_offset(&from->gate, at->b, at->h, at->i, 0);
 }
 
 /* Element of a [B or 1, H or 1, Tq, Tk] tensor for the pair (row i, key n). */
@@ -53,23 +63,6 @@ static int64_t pair_offset(const ref_attention *at, const locus_tensor *t, int64
 {
     return at->b * locus_broadcast_stride(t, 0) + at->h * locus_broadcast_stride(t, 1) +
            at->i * t->stride[2] + n * t->stride[3];
-}
-
-static double pair_value(const ref_attention *at, const locus_tensor *t, int64_t n)
-{
-    const int64_t b = t->shape[0] == 1 ? 0 : at->b, h = t->shape[1] == 1 ? 0 : at->h;
-    return locus_get(t, b, h, at->i, n);
-}
-
-int locus_ref_visible(const ref_attention *at, int64_t n)
-{
-    const locus_tensors *in = at->in;
-    const int64_t key = locus_ref_key_position(at, n);
-    if (key < 0 || key >= at->sequence.keys) return 0;
-    if (!locus_in_window(at->call, locus_ref_query_position(at) - key)) return 0;
-    if (locus_present(&in->key_mask) && locus_get(&in->key_mask, at->b, n, 0, 0) == 0.0) return 0;
-    if (locus_present(&in->mask) && pair_value(at, &in->mask, n) == 0.0) return 0;
-    return !locus_present(&in->bias_dense) || pair_value(at, &in->bias_dense, n) != -INFINITY;
 }
 
 double locus_ref_sink(const ref_attention *at)
@@ -108,6 +101,8 @@ static void position_parts(const ref_attention *at, int64_t m, int64_t n, const 
     }
     if (at->bias != NULL) parts[REF_BIAS] = at->bias[at->h * at->distances + (m - n - call->least)];
     if (call->scheme->bias_by_pair) parts[REF_BIAS] = call->scheme->bias(call, in, at->h, m, n);
+    const double *gate = locus_ref_gate(at, in);
+    if (gate != NULL) parts[REF_BIAS] *= *gate;
 }
 
 /* How far apart the rotations of a pair are. */
@@ -130,16 +125,23 @@ static double content_product(const ref_attention *at, int64_t n)
     return sum;
 }
 
-static void table_parts(const ref_attention *at, int64_t delta, const double *k,
-                        double parts[REF_PARTS])
+static void table_parts(const ref_attention *at, int64_t delta, int64_t n, double parts[REF_PARTS])
 {
     const locus_tensors *in = at->in;
     const int64_t D = at->call->D;
-    const double scale = at->call->scale;
+    const double scale = at->call->scale, *k = at->k + n * D;
+    if (at->call->scheme->counts) {
+        parts[REF_CONTENT_POSITION] = locus_ref_counted_part(at, n);
+        return;
+    }
+    const double *own = locus_ref_at(&in->pos_query, at->b, at->h, at->i);
     const double *rk = locus_ref_table_row(at, in, at->key_table, delta);
     const double *rq = locus_ref_table_row(at, in, at->query_table, delta);
     const double *w = locus_ref_at(&in->w, at->h, 0, 0);
-    if (rk != NULL) parts[REF_CONTENT_POSITION] = scale * locus_ref_dot(at->q, rk, D);
+    if (rk != NULL && own != NULL)
+        parts[REF_CONTENT_POSITION] = locus_ref_dot(own, rk, in->pos_query.shape[3]);
+    else if (rk != NULL)
+        parts[REF_CONTENT_POSITION] = scale * locus_ref_dot(at->q, rk, D);
     if (rk != NULL && w != NULL) parts[REF_W_POSITION] = scale * locus_ref_dot(w, rk, D);
     if (rq != NULL) parts[REF_POSITION_CONTENT] = scale * locus_ref_dot(rq, k, D);
 }
@@ -170,7 +172,7 @@ static double capped_parts(const ref_attention *at, int64_t n, double parts[REF_
     for (int part = 0; part < REF_PARTS; part++) parts[part] = 0.0;
     parts[REF_CONTENT] = call->scale * content_product(at, n);
     if (u != NULL) parts[REF_U_CONTENT] = call->scale * locus_ref_dot(u, k, D);
-    table_parts(at, m - key, k, parts);
+    table_parts(at, m - key, n, parts);
     position_parts(at, m, key, k, parts);
     double sum = sums ? score_with_u_w(at, m - key, k) : 0.0;
     for (int part = sums ? REF_POSITION_CONTENT : 0; part < REF_SOFTCAP; part++) sum += parts[part];
@@ -181,7 +183,7 @@ double locus_ref_parts(const ref_attention *at, int64_t n, double parts[REF_PART
 {
     const double sum = capped_parts(at, n, parts);
     if (locus_present(&at->in->bias_dense))
-        parts[REF_DENSE] = pair_value(at, &at->in->bias_dense, n);
+        parts[REF_DENSE] = locus_ref_pair_value(at, &at->in->bias_dense, n);
     const double cap = at->call->softcap;
     const double capped = cap > 0.0 ? cap * tanh(sum / cap) : sum;
     parts[REF_SOFTCAP] = cap > 0.0 ? capped - sum : 0.0;
@@ -211,13 +213,25 @@ static void content_grad(const ref_attention *at, int64_t n, double g)
     }
 }
 
+/* d/dp = RK[r],  d/dRK[r] = p */
+static void pos_query_grad(const ref_attention *at, int64_t delta, double ds)
+{
+    const int64_t F = at->in->pos_query.shape[3];
+    const double *rk = locus_ref_table_row(at, at->in, at->key_table, delta);
+    const double *own = locus_ref_at(&at->in->pos_query, at->b, at->h, at->i);
+    if (rk == NULL) return;
+    locus_ref_add(locus_ref_at(&at->grad->pos_query, at->b, at->h, at->i), ds, rk, F);
+    locus_ref_add(locus_ref_table_row(at, at->grad, at->key_table, delta), ds, own, F);
+}
+
 /* d/dq = d/dw = RK[r],  d/dRK[r] = q + w;   d/dk = RQ[r],  d/dRQ[r] = k */
 static void tables_grad(const ref_attention *at, int64_t delta, int64_t n, double g)
 {
     const int64_t D = at->call->D;
+    const int own = locus_present(&at->in->pos_query);
     const double *rk = locus_ref_table_row(at, at->in, at->key_table, delta);
     const double *rq = locus_ref_table_row(at, at->in, at->query_table, delta);
-    if (rk != NULL) {
+    if (rk != NULL && !own) {
         const double *w = locus_ref_at(&at->in->w, at->h, 0, 0);
         double *drk = locus_ref_table_row(at, at->grad, at->key_table, delta);
         locus_ref_add(at->dq, g, rk, D);
@@ -253,7 +267,10 @@ static void position_grad(const ref_attention *at, int64_t m, int64_t n, double 
     if (call->scheme->bias_by_pair) call->scheme->bias_grad(call, in, at->h, m, n, 1, &ds, grad);
     if (at->dbias != NULL) {
         const int64_t place = at->h * at->distances + (m - n - call->least);
-        at->dbias[place] += ds;
+        const double *gate = locus_ref_gate(at, in);
+        double *dgate = locus_ref_gate(at, grad);
+        if (dgate != NULL) *dgate += ds * at->bias[place];
+        at->dbias[place] += gate != NULL ? ds * *gate : ds;
         at->used[place] = 1;
     }
 }
@@ -273,7 +290,11 @@ void locus_ref_score_grad(const ref_attention *at, int64_t n, double ds)
     const int64_t m = locus_ref_query_position(at), key = locus_ref_key_position(at, n);
     const double inner = ds * cap_slope(at, n), g = at->call->scale * inner;
     content_grad(at, n, g);
-    tables_grad(at, m - key, n, g);
+    if (at->call->scheme->counts)
+        locus_ref_counted_grad(at, n, inner);
+    else
+        tables_grad(at, m - key, n, g);
+    if (locus_present(&at->in->pos_query)) pos_query_grad(at, m - key, inner);
     position_grad(at, m, key, inner);
     if (locus_present(&at->grad->bias_dense))
         ((double *)at->grad->bias_dense.data)[pair_offset(at, &at->grad->bias_dense, n)] += ds;

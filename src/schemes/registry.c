@@ -90,8 +90,10 @@ const char *locus_tensor_name(size_t index)
 
 int locus_tensor_index(const char *name)
 {
-    for (size_t i = 0; locus_field_name(i) != NULL; i++)
-        if (strcmp(locus_field_name(i), name) == 0) return (int)i;
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const char *field = locus_field_name(i);
+        if (field != NULL && strcmp(field, name) == 0) return (int)i;
+    }
     for (size_t i = 0; i < SCHEME_COUNT; i++)
         for (const locus_tensor_info *t = all[i]->tensors; t->name != NULL; t++)
             if (strcmp(t->name, name) == 0)

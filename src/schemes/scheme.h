@@ -101,8 +101,14 @@ typedef struct locus_scheme {
 
     double (*default_scale)(const locus_call *call, const locus_tensors *shapes);
 
-    /* The table row that serves distance delta; the same for all tables. */
+    /* The table row that serves distance delta; the same for all tables. -1: none does, and
+     * nothing is added. */
     int64_t (*row)(const locus_call *call, int64_t delta);
+
+    /* 1: rows of the key table stand at counted positions instead,
+     *     p(m, n) = min(R - 1, sum of sigmoid(c q_m . k_t) over the keys t that m sees, n <= t <= m)
+     * where a row between two is their mixture; unscaled. */
+    int counts;
 
     /* The additive bias b_h(m, n), unscaled. A scheme whose bias depends on m - n alone leaves
      * `bias_by_pair` 0: it is then asked once per distance, at (delta, 0). */
@@ -133,6 +139,13 @@ typedef struct locus_scheme {
 
     /* p_i of row i of x, width E; the input becomes x_scale x + p_i. */
     void (*embed)(const locus_call *call, const locus_tensors *in, int64_t i, double *row);
+
+    /* In a layer: the gate of a query of `head`, from its columns of x, D numbers; and the
+     * pull-back, dx += dgate dgate/dx, and to the parameters of `grad`, dense F64, that are there.
+     * Where calls have `gate`, it multiplies the bias by distance of its query. */
+    double (*gate)(const locus_call *call, const locus_tensors *in, int64_t head, const double *x);
+    void (*gate_grad)(const locus_call *call, const locus_tensors *in, int64_t head,
+                      const double *x, double dgate, double *dx, const locus_tensors *grad);
 
     /* Offsets into locus_tensors of the tables behind three of the terms. */
     size_t key_table;   /* RK: dotted with q + w */
@@ -223,6 +236,13 @@ void locus_t5_bias_grad(const locus_call *call, const locus_tensors *in, int64_t
  * schemes (tests/property keeps watch). */
 #define LOCUS_OWN(number) (offsetof(locus_tensors, own) + (number) * sizeof(locus_tensor))
 
+/* Term 2 with a query of its own: pos_query, rel_k and, in a layer, w_r and b_r, go together. */
+locus_status locus_check_pos_query(const locus_call *call, const locus_tensors *shapes,
+                                   locus_error *error);
+
+/* 1 in a layer that projects the position queries: F = rows of w_r / H. */
+int locus_projects_pos_query(const locus_call *call, const locus_tensors *shapes);
+
 /* LOCUS_OK when entries for the distances delta_min .. delta_min + count - 1 serve every pair that
  * causal and window let through; with clamp one entry is enough. */
 locus_status locus_check_distances(const locus_call *call, const char *name, int64_t count,
@@ -253,6 +273,15 @@ locus_status locus_check_distances(const locus_call *call, const char *name, int
 #define LOCUS_OWN_BIAS_PARAMETER(number, text)                                                     \
     .name = (text), .offset = LOCUS_OWN(number), .dtypes = LOCUS_FLOATS,                           \
     .uses = LOCUS_USE_GRADIENT | LOCUS_USE_BIAS
+#define LOCUS_OWN_PARAMETER(number, text)                                                          \
+    .name = (text), .offset = LOCUS_OWN(number), .dtypes = LOCUS_FLOATS, .uses = LOCUS_USE_GRADIENT
+/* Numbers of each query row. */
+#define LOCUS_QUERY_TENSOR(field)                                                                  \
+    .name = #field, .offset = offsetof(locus_tensors, field), .dtypes = LOCUS_FLOATS,              \
+    .uses = LOCUS_USE_GRADIENT | LOCUS_USE_QUERY, .levels = LOCUS_ATTEND
+#define LOCUS_QUERY_PROJECTION(field)                                                              \
+    .name = #field, .offset = offsetof(locus_tensors, field), .dtypes = LOCUS_FLOATS,              \
+    .uses = LOCUS_USE_GRADIENT | LOCUS_USE_QUERY, .levels = LOCUS_LAYER
 /* Numbers that a plan is made from. */
 #define LOCUS_PLAN_TENSOR(field, types)                                                            \
     .name = #field, .offset = offsetof(locus_tensors, field), .dtypes = (types),                   \
@@ -287,18 +316,20 @@ locus_status locus_check_distances(const locus_call *call, const char *name, int
         .offset = offsetof(locus_options, base),                                                   \
     }
 /* T5's rule, for T5 itself and for TUPE beside its optional bias. */
-#define LOCUS_BUCKET_OPTIONS(beside)                                                               \
+#define LOCUS_BUCKET_OPTIONS(beside) LOCUS_BUCKET_OPTIONS_OF(beside, 32, 128)
+#define LOCUS_BUCKET_OPTIONS_OF(beside, usual_buckets, usual_distance)                             \
     {                                                                                              \
         .name = "buckets",                                                                         \
         .help = "rows of the bias table; even when bidirectional",                                 \
         .kind = LOCUS_OPTION_INTEGER, .levels = LOCUS_BOTH, .with = (beside),                      \
-        .minimum = 2, .maximum = 65536, .preset = 32, .offset = offsetof(locus_options, buckets),  \
+        .minimum = 2, .maximum = 65536, .preset = (usual_buckets),                                 \
+        .offset = offsetof(locus_options, buckets),                                                \
     },                                                                                             \
     {                                                                                              \
         .name = "max_distance",                                                                    \
         .help = "distances from here on share the last bucket",                                    \
         .kind = LOCUS_OPTION_INTEGER, .levels = LOCUS_BOTH, .with = (beside),                      \
-        .minimum = 1, .maximum = 1 << 20, .preset = 128,                                           \
+        .minimum = 1, .maximum = 1 << 20, .preset = (usual_distance),                              \
         .offset = offsetof(locus_options, max_distance),                                           \
     },                                                                                             \
     {                                                                                              \

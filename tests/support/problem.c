@@ -312,7 +312,8 @@ static void make_tensors(test_problem *p)
     for (size_t i = 0; (info = locus_common_tensor(i)) != NULL; i++)
         make_one(p, info, is_extra(info));
     for (size_t i = 0; (info = locus_scheme_tensor(scheme, i)) != NULL; i++)
-        make_one(p, info, (info->uses & LOCUS_USE_PLAN) != 0 && !info->required);
+        make_one(p, info,
+                 (info->uses & (LOCUS_USE_PLAN | LOCUS_USE_QUERY)) != 0 && !info->required);
 }
 
 static void make_results(test_problem *p)
