@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The atoms of an expression: characters, classes, groups, assertions. */
+#include "core/error.h"
+#include "text/regex_parse.h"
+
+static uint32_t read_code(regex_parser *p)
+{
+    size_t length = 0;
+    const uint32_t code = utf8_read(p->text + p->at, &length);
+    p->at += length;
+    return code;
+}
+
+/* ---- escapes ---- */
+
+static int hexadecimal(char c)
+{
+    if (c >= '0' && c <= '9') return c - '0';
+    if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+    if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+    return -1;
+}
+
+/* `least` to `most` digits. */
+static int read_hexadecimal(regex_parser *p, unsigned least, unsigned most, uint32_t *code)
+{
+    unsigned count = 0;
+    *code = 0;
+    for (; count < most && p->at < p->bytes && hexadecimal(p->text[p->at]) >= 0; count++)
+        *code = *code << 4 | (uint32_t)hexadecimal(p->text[p->at++]);
+    return count >= least && *code < 0x110000 && (*code < 0xD800 || *code > 0xDFFF);
+}
+
+/* What follows a backslash and stands for one character. */
+static locus_status read_escaped(regex_parser *p, uint32_t *code)
+{
+    static const char letters[] = "nrtfvae", values[] = "\n\r\t\f\v\a\x1B";
+    const char c = p->text[p->at];
+    const char *known = strchr(letters, c);
+    if (c != '\0' && known != NULL) {
+        *code = (uint32_t)values[known - letters];
+        p->at++;
+        return LOCUS_OK;
+    }
+    if (locus_regex_take(p, "x{")) {
+        if (read_hexadecimal(p, 1, 8, code) && locus_regex_take(p, "}")) return LOCUS_OK;
+        return locus_regex_refuse(p, "\\x{...}");
+    }
+    if (locus_regex_take(p, "x")) {
+        if (read_hexadecimal(p, 1, 2, code) && *code < 0x80) return LOCUS_OK;
+        return locus_regex_refuse(p, "\\xHH"); /* beyond ASCII it is a byte, not a character */
+    }
+    if (locus_regex_take(p, "u")) {
+        if (read_hexadecimal(p, 4, 4, code)) return LOCUS_OK;
+        return locus_regex_refuse(p, "\\uHHHH");
+    }
+    if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
+        return locus_regex_refuse(p, "a backslash before this letter or digit");
+    *code = read_code(p);
+    return LOCUS_OK;
+}
+
+/* \p{NAME}, \p{^NAME}, \P{NAME}, behind the p. */
+static locus_status read_property(regex_parser *p, int negate, regex_set *set)
+{
+    const char *begin = p->text + p->at + 1;
+    const char *end =
+        p->at < p->bytes && p->text[p->at] == '{' ? memchr(begin, '}', p->bytes - p->at - 1) : NULL;
+    if (end == NULL) return locus_regex_refuse(p, "\\p without {...}");
+    if (begin < end && *begin == '^') negate = !negate, begin++;
+    if (!locus_regex_set_property(set, begin, (size_t)(end - begin)))
+        return locus_regex_refuse(p, "a property of this name");
+    p->at = (size_t)(end - p->text) + 1;
+    if (negate) locus_regex_set_negate(set);
+    return LOCUS_OK;
+}
+
+/* Behind a backslash: a class, or else a character. */
+static locus_status read_escape(regex_parser *p, int in_brackets, regex_set *set, uint32_t *code,
+                                int *is_class)
+{
+    if (p->at == p->bytes) return locus_regex_refuse(p, "a backslash at the end");
+    const char c = p->text[p->at];
+    *is_class = 1;
+    if (c == 'p' || c == 'P') {
+        p->at++;
+        return read_property(p, c == 'P', set);
+    }
+    if (c != '\0' && strchr("dDwWsShH", c) != NULL) {
+        p->at++;
+        locus_regex_set_escape(set, in_brackets && (c | 32) == 'w' ? 'W' : (char)(c | 32));
+        if (c < 'a') locus_regex_set_negate(set);
+        return LOCUS_OK;
+    }
+    *is_class = 0;
+    return read_escaped(p, code);
+}
+
+/* ---- classes ---- */
+
+static locus_status read_class(regex_parser *p, regex_set *out);
+
+/* [:punct:] and the like, behind "[:". */
+static locus_status read_posix(regex_parser *p, regex_set *set)
+{
+    const int negate = locus_regex_take(p, "^");
+    if (locus_regex_take(p, "punct:]")) {
+        (void)locus_regex_set_property(set, "P", 1);
+        (void)locus_regex_set_property(set, "S", 1);
+    } else if (locus_regex_take(p, "space:]")) {
+        locus_regex_set_escape(set, 's');
+    } else if (locus_regex_take(p, "digit:]")) {
+        locus_regex_set_escape(set, 'd');
+    } else if (locus_regex_take(p, "word:]")) {
+        locus_regex_set_escape(set, 'W');
+    } else {
+        return locus_regex_refuse(p, "a bracket class of this name");
+    }
+    if (negate) locus_regex_set_negate(set);
+    return LOCUS_OK;
+}
+
+/* One member of a class: a class, or a character in *code. */
+static locus_status read_member(regex_parser *p, regex_set *set, uint32_t *code, int *is_class)
+{
+    *is_class = 1;
+    if (locus_regex_take(p, "[:")) return read_posix(p, set);
+    if (locus_regex_take(p, "[")) return read_class(p, set);
+    if (locus_regex_take(p, "\\")) return read_escape(p, 1, set, code, is_class);
+    *is_class = 0;
+    *code = read_code(p);
+    return LOCUS_OK;
+}
+
+/* A member, and the range that may begin with it. */
+static locus_status read_range(regex_parser *p, regex_set *set, regex_set *ignored)
+{
+    uint32_t from = 0, to = 0;
+    int is_class = 0;
+    LOCUS_TRY(read_member(p, set, &from, &is_class));
+    if (is_class) {
+        if (p->at + 1 < p->bytes && p->text[p->at] == '-' && p->text[p->at + 1] != ']')
+            return locus_regex_refuse(p, "a range that begins with a class");
+        return LOCUS_OK;
+    }
+    to = from;
+    if (p->at + 1 < p->bytes && p->text[p->at] == '-' && p->text[p->at + 1] != ']') {
+        p->at++;
+        LOCUS_TRY(read_member(p, ignored, &to, &is_class));
+        if (is_class || to < from) return locus_regex_refuse(p, "a range without an end");
+    }
+    locus_regex_set_add(set, from, to + 1);
+    return LOCUS_OK;
+}
+
+/* Up to the next && or ]: the union of its members. */
+static locus_status read_union(regex_parser *p, regex_set *set)
+{
+    while (p->at < p->bytes && p->text[p->at] != ']') {
+        if (p->at + 1 < p->bytes && memcmp(p->text + p->at, "&&", 2) == 0) break;
+        regex_set part = {.allocator = set->allocator}, ignored = part;
+        const locus_status status = read_range(p, &part, &ignored);
+        locus_regex_set_free(&ignored);
+        if (status == LOCUS_OK) locus_regex_set_union(set, &part);
+        locus_regex_set_free(&part);
+        if (status != LOCUS_OK) return status;
+    }
+    return LOCUS_OK;
+}
+
+static locus_status read_members(regex_parser *p, regex_set *out)
+{
+    LOCUS_TRY(read_union(p, out));
+    while (locus_regex_take(p, "&&")) {
+        regex_set right = {.allocator = out->allocator};
+        const locus_status status = read_union(p, &right);
+        if (status == LOCUS_OK) locus_regex_set_common(out, &right);
+        locus_regex_set_free(&right);
+        if (status != LOCUS_OK) return status;
+    }
+    return locus_regex_take(p, "]") ? LOCUS_OK : locus_regex_refuse(p, "a class without an end");
+}
+
+/* Behind the bracket. */
+static locus_status read_class(regex_parser *p, regex_set *out)
+{
+    const int negate = locus_regex_take(p, "^");
+    regex_set set = {.allocator = out->allocator};
+    if (p->depth++ == REGEX_MAX_DEPTH)
+        return locus_regex_refuse(p, "too many classes in each other");
+    if (p->at < p->bytes && p->text[p->at] == ']')
+        return locus_regex_refuse(p, "a class that begins with its end");
+    locus_status status = read_members(p, &set);
+    if (status == LOCUS_OK && negate && p->fold)
+        status = locus_regex_refuse(p, "what is not in a class, without regard to case");
+    if (status == LOCUS_OK && negate) locus_regex_set_negate(&set);
+    if (status == LOCUS_OK) locus_regex_set_union(out, &set);
+    locus_regex_set_free(&set);
+    p->depth--;
+    return status;
+}
+
+/* ---- groups ---- */
+
+static locus_status close_group(regex_parser *p)
+{
+    return locus_regex_take(p, ")") ? LOCUS_OK : locus_regex_refuse(p, "a group without an end");
+}
+
+static locus_status read_group(regex_parser *p, uint32_t *out)
+{
+    LOCUS_TRY(locus_regex_alternatives(p, out));
+    return close_group(p);
+}
+
+static locus_status read_ahead(regex_parser *p, int negative, uint32_t *out)
+{
+    uint32_t inside = 0;
+    LOCUS_TRY(read_group(p, &inside));
+    *out =
+        locus_regex_node(p,
+                         (regex_node){.kind = REGEX_AHEAD, .left = inside, .negative = negative});
+    return LOCUS_OK;
+}
+
+static uint32_t behind(regex_parser *p, uint32_t set, int negative)
+{
+    p->tree->asks_behind = 1;
+    return locus_regex_node(p,
+                            (regex_node){.kind = REGEX_BEHIND, .set = set, .negative = negative});
+}
+
+static locus_status read_behind(regex_parser *p, int negative, uint32_t *out)
+{
+    uint32_t inside = 0;
+    LOCUS_TRY(read_group(p, &inside));
+    if (p->tree->nodes[inside].kind != REGEX_SET)
+        return locus_regex_refuse(p, "a look behind at more than one character");
+    *out = behind(p, p->tree->nodes[inside].set, negative);
+    return LOCUS_OK;
+}
+
+/* (?i:...), (?m-i:...), and (?i), which holds up to the end of the group around it. */
+static locus_status read_flags(regex_parser *p, uint32_t *out)
+{
+    const int fold = p->fold, dot_all = p->dot_all;
+    int on = 1;
+    for (; p->at < p->bytes && p->text[p->at] != ':' && p->text[p->at] != ')'; p->at++) {
+        const char c = p->text[p->at];
+        if (c == '-')
+            on = 0;
+        else if (c == 'i')
+            p->fold = on;
+        else if (c == 'm')
+            p->dot_all = on;
+        else
+            return locus_regex_refuse(p, "a group of this kind");
+    }
+    const int alone = locus_regex_take(p, ")");
+    if (!alone && !locus_regex_take(p, ":")) return locus_regex_refuse(p, "a group without an end");
+    const locus_status status = alone ? locus_regex_alternatives(p, out) : read_group(p, out);
+    p->fold = fold;
+    p->dot_all = dot_all;
+    return status;
+}
+
+static locus_status read_name(regex_parser *p)
+{
+    const size_t begin = p->at;
+    while (p->at < p->bytes && ((unsigned)(p->text[p->at] | 32) - 'a' < 26u ||
+                                (unsigned)p->text[p->at] - '0' < 10u || p->text[p->at] == '_'))
+        p->at++;
+    return p->at > begin && locus_regex_take(p, ">") ? LOCUS_OK
+                                                     : locus_regex_refuse(p, "a name of a group");
+}
+
+/* Behind the parenthesis. */
+static locus_status read_parenthesis(regex_parser *p, uint32_t *out)
+{
+    if (!locus_regex_take(p, "?")) return read_group(p, out);
+    if (locus_regex_take(p, ":")) return read_group(p, out);
+    if (locus_regex_take(p, "=")) return read_ahead(p, 0, out);
+    if (locus_regex_take(p, "!")) return read_ahead(p, 1, out);
+    if (locus_regex_take(p, "<=")) return read_behind(p, 0, out);
+    if (locus_regex_take(p, "<!")) return read_behind(p, 1, out);
+    if (locus_regex_take(p, "<")) {
+        LOCUS_TRY(read_name(p));
+        return read_group(p, out);
+    }
+    return read_flags(p, out);
+}
+
+/* ---- assertions ---- */
+
+static uint32_t pair(regex_parser *p, regex_kind kind, uint32_t left, uint32_t right)
+{
+    return locus_regex_node(p, (regex_node){.kind = kind, .left = left, .right = right});
+}
+
+static uint32_t ahead(regex_parser *p, uint32_t node, int negative)
+{
+    return locus_regex_node(p,
+                            (regex_node){.kind = REGEX_AHEAD, .left = node, .negative = negative});
+}
+
+static uint32_t simple(regex_parser *p, regex_kind kind)
+{
+    if (kind == REGEX_BEGIN) p->tree->asks_behind = 1;
+    return locus_regex_node(p, (regex_node){.kind = kind});
+}
+
+/* \b: a word begins or ends here; \B: it does not. */
+static locus_status read_boundary(regex_parser *p, int negative, uint32_t *out)
+{
+    regex_set words = {.allocator = p->tree->allocator};
+    uint32_t word = 0;
+    locus_regex_set_escape(&words, 'w');
+    LOCUS_TRY(locus_regex_set_node(p, &words, &word));
+    const uint32_t set = p->tree->nodes[word].set;
+    const uint32_t inside = pair(p, REGEX_THEN, behind(p, set, 0), ahead(p, word, !negative));
+    const uint32_t outside = pair(p, REGEX_THEN, behind(p, set, 1), ahead(p, word, negative));
+    *out = pair(p, REGEX_OR, inside, outside);
+    return LOCUS_OK;
+}
+
+/* ^ $ \A \z \Z, with lines that end in \n. */
+static locus_status read_place(regex_parser *p, char sign, uint32_t *out)
+{
+    regex_set newline = {.allocator = p->tree->allocator};
+    uint32_t line = 0;
+    locus_regex_set_add(&newline, '\n', '\n' + 1);
+    LOCUS_TRY(locus_regex_set_node(p, &newline, &line));
+    const uint32_t end = simple(p, REGEX_END);
+    if (sign == '$') {
+        *out = pair(p, REGEX_OR, end, ahead(p, line, 0));
+    } else if (sign == 'Z') {
+        *out = pair(p, REGEX_OR, end, ahead(p, pair(p, REGEX_THEN, line, end), 0));
+    } else { /* ^ */
+        const uint32_t after = behind(p, p->tree->nodes[line].set, 0);
+        *out =
+            pair(p, REGEX_OR, simple(p, REGEX_BEGIN), pair(p, REGEX_THEN, after, ahead(p, end, 1)));
+    }
+    return LOCUS_OK;
+}
+
+/* ---- all ---- */
+
+static locus_status read_character(regex_parser *p, uint32_t *out)
+{
+    regex_set set = {.allocator = p->tree->allocator};
+    uint32_t code = 0;
+    int is_class = 0;
+    locus_status status = LOCUS_OK;
+    if (locus_regex_take(p, "[")) {
+        is_class = 1;
+        status = read_class(p, &set);
+    } else if (locus_regex_take(p, "\\")) {
+        status = read_escape(p, 0, &set, &code, &is_class);
+    } else if (locus_regex_take(p, ".")) {
+        is_class = 1;
+        if (!p->dot_all) locus_regex_set_add(&set, '\n', '\n' + 1);
+        locus_regex_set_negate(&set);
+        if (p->fold) status = locus_regex_refuse(p, "a dot without regard to case");
+    } else {
+        code = read_code(p);
+    }
+    if (!is_class) locus_regex_set_add(&set, code, code + 1);
+    if (status != LOCUS_OK) {
+        locus_regex_set_free(&set);
+        return status;
+    }
+    LOCUS_TRY(locus_regex_fold(p, &set));
+    return locus_regex_set_node(p, &set, out);
+}
+
+locus_status locus_regex_atom(regex_parser *p, uint32_t *out)
+{
+    if (locus_regex_take(p, "(?#")) {
+        while (p->at < p->bytes && p->text[p->at] != ')') p->at++;
+        *out = simple(p, REGEX_EMPTY);
+        return close_group(p);
+    }
+    if (locus_regex_take(p, "(")) return read_parenthesis(p, out);
+    if (locus_regex_take(p, "^")) return read_place(p, '^', out);
+    if (locus_regex_take(p, "$")) return read_place(p, '$', out);
+    if (locus_regex_take(p, "\\A")) return *out = simple(p, REGEX_BEGIN), LOCUS_OK;
+    if (locus_regex_take(p, "\\z")) return *out = simple(p, REGEX_END), LOCUS_OK;
+    if (locus_regex_take(p, "\\Z")) return read_place(p, 'Z', out);
+    if (locus_regex_take(p, "\\b")) return read_boundary(p, 0, out);
+    if (locus_regex_take(p, "\\B")) return read_boundary(p, 1, out);
+    return read_character(p, out);
+}
