@@ -2,8 +2,8 @@
 #ifndef LOCUS_TEXT_REGEX_PARSE_H
 #define LOCUS_TEXT_REGEX_PARSE_H
 
-/* What the two files of the parser share: regex_parse.c has sequences, alternatives and
- * quantifiers, regex_atom.c what stands between them. */
+/* What the parser's two files share: regex_parse.c reads groups, alternatives and quantifiers,
+ * regex_class.c the characters and classes in them. */
 
 #include <string.h>
 
@@ -21,11 +21,11 @@ typedef struct regex_parser {
 /* "found EXPRESSION, an unsupported expression: WHAT" */
 locus_status locus_regex_refuse(const regex_parser *p, const char *what);
 uint32_t locus_regex_node(regex_parser *p, regex_node node);
+/* The node of a set, which it takes over. */
 locus_status locus_regex_set_node(regex_parser *p, regex_set *set, uint32_t *node);
-/* Without regard to case, where (?i says so. */
-locus_status locus_regex_fold(regex_parser *p, regex_set *set);
-locus_status locus_regex_alternatives(regex_parser *p, uint32_t *out);
-locus_status locus_regex_atom(regex_parser *p, uint32_t *out);
+/* A character or a class. */
+locus_status locus_regex_character(regex_parser *p, uint32_t *out);
+int locus_regex_set_has(const regex_set *set, uint32_t code);
 
 /* Does the text go on with `words`? Then they are taken. */
 static inline int locus_regex_take(regex_parser *p, const char *words)

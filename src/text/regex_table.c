@@ -8,7 +8,13 @@
 #include "core/memory.h"
 #include "text/regex.h"
 
-enum { CODES = 0x110000, WORDS = REGEX_MAX_STATES / 64, SLOTS = 1 << 14, MOST_SETS = SLOTS / 2 };
+enum {
+    CODES = 0x110000,
+    WORDS = REGEX_MAX_STATES / 64,
+    SLOTS = 1 << 14,
+    MOST_SETS = SLOTS / 2,
+    FEW_SETS = 32
+};
 
 typedef struct state_set {
     uint64_t bits[WORDS];
@@ -22,7 +28,7 @@ typedef struct tables {
     size_t words;    /* of a state_set that are in use              */
     uint8_t *in_set; /* [classes][sets of the tree]                 */
     uint64_t *sets;  /* [known][words]                              */
-    uint32_t known, room;
+    uint32_t known, room, most;
     uint16_t *slots;    /* hash table of sets, 0: free, else index + 1 */
     uint16_t *place_of; /* of a TAKE state: its row in `next`          */
     locus_error *error;
@@ -187,6 +193,25 @@ static locus_status too_large(const tables *t)
                       REGEX_MAX_CELLS);
 }
 
+/* Room for twice as many sets. */
+static locus_status grow(tables *t)
+{
+    const uint32_t room = 2 * t->room < t->most ? 2 * t->room : t->most;
+    if (t->known == t->most) return too_large(t);
+    uint64_t *sets = locus_allocate(t->allocator, (size_t)room * t->words, sizeof *sets);
+    uint16_t *back = locus_allocate(t->allocator, (size_t)room * t->r->symbols, sizeof *back);
+    if (sets != NULL && back != NULL && t->known > 0) {
+        memcpy(sets, t->sets, (size_t)t->known * t->words * sizeof *sets);
+        memcpy(back, t->r->back, (size_t)t->known * t->r->symbols * sizeof *back);
+    }
+    locus_release(t->allocator, t->sets);
+    locus_release(t->allocator, t->r->back);
+    t->sets = sets;
+    t->r->back = back;
+    t->room = room;
+    return sets == NULL || back == NULL ? locus_text_no_memory(t->error) : LOCUS_OK;
+}
+
 static locus_status number_of(tables *t, const state_set *set, uint16_t *number)
 {
     uint64_t hash = 0x9E3779B97F4A7C15u;
@@ -202,7 +227,7 @@ static locus_status number_of(tables *t, const state_set *set, uint16_t *number)
         *number = (uint16_t)known;
         return LOCUS_OK;
     }
-    if (t->known == t->room) return too_large(t);
+    if (t->known == t->room) LOCUS_TRY(grow(t));
     memcpy(t->sets + t->known * t->words, set->bits, t->words * sizeof *t->sets);
     *number = (uint16_t)t->known++;
     t->slots[slot] = (uint16_t)t->known;
@@ -224,7 +249,9 @@ static locus_status find_sets(tables *t)
         for (uint32_t symbol = 0; symbol < r->symbols; symbol++) {
             step_back(t, t->sets + set * t->words, symbol / befores, &now);
             close_set(t, &now, symbol % befores, 0);
-            LOCUS_TRY(number_of(t, &now, &r->back[set * r->symbols + symbol]));
+            uint16_t number = 0; /* the table may move */
+            LOCUS_TRY(number_of(t, &now, &number));
+            r->back[set * r->symbols + symbol] = number;
         }
     }
     r->sets = t->known;
@@ -272,13 +299,12 @@ static locus_status build(tables *t)
             t->place_of[i] = (uint16_t)r->places++;
     r->symbols = r->behind ? r->classes * (r->classes + 1) : r->classes;
     const uint32_t row = r->symbols > r->places ? r->symbols : r->places;
-    t->room = REGEX_MAX_CELLS / row < MOST_SETS ? REGEX_MAX_CELLS / row : MOST_SETS;
+    t->most = REGEX_MAX_CELLS / row < MOST_SETS ? REGEX_MAX_CELLS / row : MOST_SETS;
+    t->room = t->most < FEW_SETS ? t->most / 2 + 1 : FEW_SETS / 2;
     t->words = (t->m->count + 63) / 64;
-    t->sets = locus_allocate(t->allocator, (size_t)t->room * t->words, sizeof *t->sets);
-    r->back = locus_allocate(t->allocator, (size_t)t->room * r->symbols, sizeof *r->back);
     r->last = locus_allocate(t->allocator, r->classes + 1, sizeof *r->last);
-    if (t->sets == NULL || r->back == NULL || r->last == NULL)
-        return locus_text_no_memory(t->error);
+    if (r->last == NULL) return locus_text_no_memory(t->error);
+    LOCUS_TRY(grow(t));
     LOCUS_TRY(find_sets(t));
     return find_ways(t);
 }

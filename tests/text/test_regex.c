@@ -134,7 +134,7 @@ static unsigned draw(unsigned most)
     return (unsigned)(drawn >> 8) % most;
 }
 
-static void put(char *out, const char *text) { strcat(out, text); }
+static void put(char *out, const char *text) { memcpy(out + strlen(out), text, strlen(text) + 1); }
 
 static void draw_expression(char *out, int depth)
 {

@@ -1,7 +1,87 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The atoms of an expression: characters, classes, groups, assertions. */
+/* The characters of an expression: escapes, classes, and what they are without regard to case. */
 #include "core/error.h"
 #include "text/regex_parse.h"
+
+locus_status locus_regex_refuse(const regex_parser *p, const char *what)
+{
+    char shown[160];
+    return locus_fail(p->error, LOCUS_ERR_FORMAT,
+                      "found \"%s\", an unsupported expression: %s (byte %zu)",
+                      locus_escape(shown, sizeof shown, p->text, p->bytes < 120 ? p->bytes : 120),
+                      what, p->at);
+}
+
+/* A tree has at most a few nodes per byte of the expression; room for all is there. */
+uint32_t locus_regex_node(regex_parser *p, regex_node node)
+{
+    p->tree->nodes[p->tree->count] = node;
+    return p->tree->count++;
+}
+
+locus_status locus_regex_set_node(regex_parser *p, regex_set *set, uint32_t *node)
+{
+    regex_tree *tree = p->tree;
+    uint32_t i = 0;
+    if (set->failed) {
+        locus_regex_set_free(set);
+        return locus_text_no_memory(p->error);
+    }
+    for (; i < tree->set_count; i++) {
+        const regex_set *known = tree->sets + i;
+        if (known->count == set->count &&
+            (set->count == 0 ||
+             memcmp(known->spans, set->spans, set->count * sizeof *set->spans) == 0))
+            break;
+    }
+    if (i == REGEX_MAX_SETS) {
+        locus_regex_set_free(set);
+        return locus_regex_refuse(p, "too many different characters and classes");
+    }
+    if (i == tree->set_count)
+        tree->sets[tree->set_count++] = *set;
+    else
+        locus_regex_set_free(set);
+    *node = locus_regex_node(p, (regex_node){.kind = REGEX_SET, .set = i});
+    return LOCUS_OK;
+}
+
+/* ---- (?i: Oniguruma folds whole strings ("ss" is U+00DF), so only what is safe is read ---- */
+
+int locus_regex_set_has(const regex_set *set, uint32_t code)
+{
+    for (size_t i = 0; i < set->count; i++)
+        if (set->spans[i].from <= code && code < set->spans[i].to) return 1;
+    return 0;
+}
+
+static int all_ascii(const regex_set *set)
+{
+    return set->count == 0 || set->spans[set->count - 1].to <= 0x80;
+}
+
+static locus_status fold(regex_parser *p, regex_set *set)
+{
+    if (!p->fold) return LOCUS_OK;
+    if (!all_ascii(set)) {
+        locus_regex_set_free(set);
+        return locus_regex_refuse(p, "characters beyond ASCII without regard to case");
+    }
+    for (uint32_t c = 'a'; c <= 'z'; c++) {
+        const int lower = locus_regex_set_has(set, c), upper = locus_regex_set_has(set, c - 32);
+        if (lower || upper) {
+            locus_regex_set_add(set, c, c + 1);
+            locus_regex_set_add(set, c - 32, c - 31);
+        }
+    }
+    locus_regex_set_settle(set);
+    if (locus_regex_set_has(set, 's')) locus_regex_set_add(set, 0x17F, 0x180);
+    if (locus_regex_set_has(set, 'k')) locus_regex_set_add(set, 0x212A, 0x212B);
+    locus_regex_set_settle(set);
+    return LOCUS_OK;
+}
+
+/* ---- escapes ---- */
 
 static uint32_t read_code(regex_parser *p)
 {
@@ -10,8 +90,6 @@ static uint32_t read_code(regex_parser *p)
     p->at += length;
     return code;
 }
-
-/* ---- escapes ---- */
 
 static int hexadecimal(char c)
 {
@@ -200,152 +278,9 @@ static locus_status read_class(regex_parser *p, regex_set *out)
     return status;
 }
 
-/* ---- groups ---- */
-
-static locus_status close_group(regex_parser *p)
-{
-    return locus_regex_take(p, ")") ? LOCUS_OK : locus_regex_refuse(p, "a group without an end");
-}
-
-static locus_status read_group(regex_parser *p, uint32_t *out)
-{
-    LOCUS_TRY(locus_regex_alternatives(p, out));
-    return close_group(p);
-}
-
-static locus_status read_ahead(regex_parser *p, int negative, uint32_t *out)
-{
-    uint32_t inside = 0;
-    LOCUS_TRY(read_group(p, &inside));
-    *out =
-        locus_regex_node(p,
-                         (regex_node){.kind = REGEX_AHEAD, .left = inside, .negative = negative});
-    return LOCUS_OK;
-}
-
-static uint32_t behind(regex_parser *p, uint32_t set, int negative)
-{
-    p->tree->asks_behind = 1;
-    return locus_regex_node(p,
-                            (regex_node){.kind = REGEX_BEHIND, .set = set, .negative = negative});
-}
-
-static locus_status read_behind(regex_parser *p, int negative, uint32_t *out)
-{
-    uint32_t inside = 0;
-    LOCUS_TRY(read_group(p, &inside));
-    if (p->tree->nodes[inside].kind != REGEX_SET)
-        return locus_regex_refuse(p, "a look behind at more than one character");
-    *out = behind(p, p->tree->nodes[inside].set, negative);
-    return LOCUS_OK;
-}
-
-/* (?i:...), (?m-i:...), and (?i), which holds up to the end of the group around it. */
-static locus_status read_flags(regex_parser *p, uint32_t *out)
-{
-    const int fold = p->fold, dot_all = p->dot_all;
-    int on = 1;
-    for (; p->at < p->bytes && p->text[p->at] != ':' && p->text[p->at] != ')'; p->at++) {
-        const char c = p->text[p->at];
-        if (c == '-')
-            on = 0;
-        else if (c == 'i')
-            p->fold = on;
-        else if (c == 'm')
-            p->dot_all = on;
-        else
-            return locus_regex_refuse(p, "a group of this kind");
-    }
-    const int alone = locus_regex_take(p, ")");
-    if (!alone && !locus_regex_take(p, ":")) return locus_regex_refuse(p, "a group without an end");
-    const locus_status status = alone ? locus_regex_alternatives(p, out) : read_group(p, out);
-    p->fold = fold;
-    p->dot_all = dot_all;
-    return status;
-}
-
-static locus_status read_name(regex_parser *p)
-{
-    const size_t begin = p->at;
-    while (p->at < p->bytes && ((unsigned)(p->text[p->at] | 32) - 'a' < 26u ||
-                                (unsigned)p->text[p->at] - '0' < 10u || p->text[p->at] == '_'))
-        p->at++;
-    return p->at > begin && locus_regex_take(p, ">") ? LOCUS_OK
-                                                     : locus_regex_refuse(p, "a name of a group");
-}
-
-/* Behind the parenthesis. */
-static locus_status read_parenthesis(regex_parser *p, uint32_t *out)
-{
-    if (!locus_regex_take(p, "?")) return read_group(p, out);
-    if (locus_regex_take(p, ":")) return read_group(p, out);
-    if (locus_regex_take(p, "=")) return read_ahead(p, 0, out);
-    if (locus_regex_take(p, "!")) return read_ahead(p, 1, out);
-    if (locus_regex_take(p, "<=")) return read_behind(p, 0, out);
-    if (locus_regex_take(p, "<!")) return read_behind(p, 1, out);
-    if (locus_regex_take(p, "<")) {
-        LOCUS_TRY(read_name(p));
-        return read_group(p, out);
-    }
-    return read_flags(p, out);
-}
-
-/* ---- assertions ---- */
-
-static uint32_t pair(regex_parser *p, regex_kind kind, uint32_t left, uint32_t right)
-{
-    return locus_regex_node(p, (regex_node){.kind = kind, .left = left, .right = right});
-}
-
-static uint32_t ahead(regex_parser *p, uint32_t node, int negative)
-{
-    return locus_regex_node(p,
-                            (regex_node){.kind = REGEX_AHEAD, .left = node, .negative = negative});
-}
-
-static uint32_t simple(regex_parser *p, regex_kind kind)
-{
-    if (kind == REGEX_BEGIN) p->tree->asks_behind = 1;
-    return locus_regex_node(p, (regex_node){.kind = kind});
-}
-
-/* \b: a word begins or ends here; \B: it does not. */
-static locus_status read_boundary(regex_parser *p, int negative, uint32_t *out)
-{
-    regex_set words = {.allocator = p->tree->allocator};
-    uint32_t word = 0;
-    locus_regex_set_escape(&words, 'w');
-    LOCUS_TRY(locus_regex_set_node(p, &words, &word));
-    const uint32_t set = p->tree->nodes[word].set;
-    const uint32_t inside = pair(p, REGEX_THEN, behind(p, set, 0), ahead(p, word, !negative));
-    const uint32_t outside = pair(p, REGEX_THEN, behind(p, set, 1), ahead(p, word, negative));
-    *out = pair(p, REGEX_OR, inside, outside);
-    return LOCUS_OK;
-}
-
-/* ^ $ \A \z \Z, with lines that end in \n. */
-static locus_status read_place(regex_parser *p, char sign, uint32_t *out)
-{
-    regex_set newline = {.allocator = p->tree->allocator};
-    uint32_t line = 0;
-    locus_regex_set_add(&newline, '\n', '\n' + 1);
-    LOCUS_TRY(locus_regex_set_node(p, &newline, &line));
-    const uint32_t end = simple(p, REGEX_END);
-    if (sign == '$') {
-        *out = pair(p, REGEX_OR, end, ahead(p, line, 0));
-    } else if (sign == 'Z') {
-        *out = pair(p, REGEX_OR, end, ahead(p, pair(p, REGEX_THEN, line, end), 0));
-    } else { /* ^ */
-        const uint32_t after = behind(p, p->tree->nodes[line].set, 0);
-        *out =
-            pair(p, REGEX_OR, simple(p, REGEX_BEGIN), pair(p, REGEX_THEN, after, ahead(p, end, 1)));
-    }
-    return LOCUS_OK;
-}
-
 /* ---- all ---- */
 
-static locus_status read_character(regex_parser *p, uint32_t *out)
+locus_status locus_regex_character(regex_parser *p, uint32_t *out)
 {
     regex_set set = {.allocator = p->tree->allocator};
     uint32_t code = 0;
@@ -369,24 +304,6 @@ static locus_status read_character(regex_parser *p, uint32_t *out)
         locus_regex_set_free(&set);
         return status;
     }
-    LOCUS_TRY(locus_regex_fold(p, &set));
+    LOCUS_TRY(fold(p, &set));
     return locus_regex_set_node(p, &set, out);
-}
-
-locus_status locus_regex_atom(regex_parser *p, uint32_t *out)
-{
-    if (locus_regex_take(p, "(?#")) {
-        while (p->at < p->bytes && p->text[p->at] != ')') p->at++;
-        *out = simple(p, REGEX_EMPTY);
-        return close_group(p);
-    }
-    if (locus_regex_take(p, "(")) return read_parenthesis(p, out);
-    if (locus_regex_take(p, "^")) return read_place(p, '^', out);
-    if (locus_regex_take(p, "$")) return read_place(p, '$', out);
-    if (locus_regex_take(p, "\\A")) return *out = simple(p, REGEX_BEGIN), LOCUS_OK;
-    if (locus_regex_take(p, "\\z")) return *out = simple(p, REGEX_END), LOCUS_OK;
-    if (locus_regex_take(p, "\\Z")) return read_place(p, 'Z', out);
-    if (locus_regex_take(p, "\\b")) return read_boundary(p, 0, out);
-    if (locus_regex_take(p, "\\B")) return read_boundary(p, 1, out);
-    return read_character(p, out);
 }
