@@ -45,7 +45,10 @@ void locus_regex_set_settle(regex_set *set)
 {
     size_t kept = 0;
     if (set->count == 0) return;
-    qsort(set->spans, set->count, sizeof *set->spans, by_beginning);
+    int ordered = 1; /* as sets by name are */
+    for (size_t i = 1; i < set->count && ordered; i++)
+        ordered = set->spans[i - 1].from <= set->spans[i].from;
+    if (!ordered) qsort(set->spans, set->count, sizeof *set->spans, by_beginning);
     for (size_t i = 1; i < set->count; i++) {
         regex_span *last = set->spans + kept;
         if (set->spans[i].from > last->to)

@@ -23,15 +23,16 @@ static void fill(uint8_t *cells, uint32_t from, uint32_t to, uint8_t value)
 /* How many pages no run covers altogether, and one per value. */
 static size_t count_pages(const uint32_t *runs, size_t count)
 {
-    size_t pages = 256;
+    size_t pages = 0, values = 0;
     uint32_t at = 0, last = UINT32_MAX;
     for (size_t i = 0; i + 1 < count; i += 2) {
         at += runs[i];
+        if (runs[i + 1] >= values) values = runs[i + 1] + 1;
         if (at % PAGE == 0 || at / PAGE == last) continue;
         last = at / PAGE;
         pages++;
     }
-    return pages;
+    return pages + values;
 }
 
 /* Pages that a run covers altogether are shared by all runs of that value. */
