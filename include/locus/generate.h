@@ -119,6 +119,31 @@ LOCUS_API const int32_t *locus_generated_ids(const locus_generated *generated, i
  * length to the power of length_penalty. */
 LOCUS_API double locus_generated_score(const locus_generated *generated, int64_t text);
 
+/* ---- texts that come and go ---- */
+
+/* Rows that write one text each, of a decoder without an encoder. A text begins and ends between two
+ * steps, whatever the others do, and becomes what locus_generate makes of it alone. Of one thread at
+ * a time. Belongs to the model, which must outlive it. */
+typedef struct locus_writer locus_writer;
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_writer_new(locus_writer **writer,
+                                                         const locus_model *model, int64_t rows,
+                                                         locus_error *error);
+LOCUS_API void locus_writer_free(locus_writer *writer); /* NULL is allowed */
+
+/* A text begins in the first free row, *row; -1: every row writes. *settings, without beams, is copied,
+ * its arrays must live as long as the text; `token` of it is told the row in place of the text. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_writer_begin(locus_writer *writer,
+                                                           const locus_generation *settings,
+                                                           const int32_t *ids, int64_t count,
+                                                           int64_t *row, locus_error *error);
+/* One token more of every text that is not done. If this fails, all rows have to be ended. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_writer_step(locus_writer *writer, locus_error *error);
+/* The tokens of a row so far, its prompt first; *done: no more will come. NULL: nothing is written there. */
+LOCUS_API const int32_t *locus_writer_ids(const locus_writer *writer, int64_t row, int64_t *count,
+                                          int *done);
+/* The row is free, whether its text was done or not. */
+LOCUS_API void locus_writer_end(locus_writer *writer, int64_t row);
+
 #ifdef __cplusplus
 }
 #endif

@@ -62,6 +62,16 @@ static locus_status check_settings(const locus_model *m, const locus_generation 
     return check_id("forced_eos_token_id", how->forced_end, V, error);
 }
 
+locus_status generate_check(const locus_model *model, const locus_generation *how,
+                            locus_error *error)
+{
+    if (decoder_of(model)->head != LOCUS_MODEL_GENERATE)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "generate: the model has no head for it (model_type %s)",
+                          model->family->type);
+    return check_settings(model, how, error);
+}
+
 /* ---- one text ---- */
 
 /* max_length and min_length of a text with this prompt, as transformers arrives at them. */
@@ -89,10 +99,10 @@ static locus_status set_lengths(const generate_job *job, generate_text *text, in
 
 /* What the decoder begins with: the text itself, or the start, behind an encoder and where a text has
  * no tokens. A text without either stays empty. */
-static locus_status begin_text(generate_job *job, int64_t which, const int32_t *ids, int64_t count)
+locus_status generate_begin(const generate_job *job, generate_text *text, int64_t which,
+                            const int32_t *ids, int64_t count)
 {
     const locus_generation *how = job->how;
-    generate_text *text = &job->result->texts[which];
     if (job->model->decoder != NULL) {
         ids = how->prompt_count > 0 ? how->prompt : &how->start;
         count = how->prompt_count > 0 ? how->prompt_count : 1;
@@ -136,7 +146,8 @@ static locus_status allocate(generate_job *job)
 static locus_status generate(generate_job *job, const int32_t *ids, const int64_t *offsets)
 {
     for (int64_t t = 0; t < job->texts; t++)
-        LOCUS_TRY(begin_text(job, t, ids + offsets[t], offsets[t + 1] - offsets[t]));
+        LOCUS_TRY(generate_begin(job, &job->result->texts[t], t, ids + offsets[t],
+                                 offsets[t + 1] - offsets[t]));
     LOCUS_TRY(allocate(job));
     LOCUS_TRY(
         locus_session_new(&job->session, job->model, job->texts * job->how->beams, job->error));
@@ -179,11 +190,7 @@ locus_status locus_generate(locus_generated **out, const locus_model *model,
     *out = NULL;
     LOCUS_TRY(model_check_offsets(offsets, texts, error));
     LOCUS_ADOPT(how, own, "generation", error);
-    if (decoder_of(model)->head != LOCUS_MODEL_GENERATE)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT,
-                          "generate: the model has no head for it (model_type %s)",
-                          model->family->type);
-    LOCUS_TRY(check_settings(model, how, error));
+    LOCUS_TRY(generate_check(model, how, error));
     generate_job job = {.model = model,
                         .how = how,
                         .texts = texts,

@@ -51,6 +51,19 @@ int generate_is_end(const locus_generation *how, int32_t id);
 /* ---- pick.c: token by token, greedy or drawn ---- */
 locus_status generate_pick(generate_job *job);
 
+/* The next token of a text, by its row of logits and job->how. */
+void generate_token(const generate_job *job, generate_text *text, int64_t which, float *logits);
+
+/* ---- generate.c ---- */
+
+/* The model generates, and the settings make sense. */
+locus_status generate_check(const locus_model *model, const locus_generation *how,
+                            locus_error *error);
+
+/* What the text begins with, its lengths and room for its tokens, which are the caller's then. */
+locus_status generate_begin(const generate_job *job, generate_text *text, int64_t which,
+                            const int32_t *ids, int64_t count);
+
 /* ---- beam.c ---- */
 locus_status generate_beams(generate_job *job);
 

@@ -83,9 +83,8 @@ static double log_probability(const generate_job *job, float *logits, int32_t id
     return -total;
 }
 
-static void pick_token(generate_job *job, int64_t which, float *logits)
+void generate_token(const generate_job *job, generate_text *text, int64_t which, float *logits)
 {
-    generate_text *text = &job->result->texts[which];
     const locus_generation *how = job->how;
     memcpy(job->scratch, logits, (size_t)job->vocabulary * sizeof *logits);
     generate_restrict(how, text, text->ids, text->count, job->scratch, job->vocabulary);
@@ -121,7 +120,7 @@ locus_status generate_pick(generate_job *job)
         LOCUS_TRY(locus_session_step(job->session, job->ids, job->offsets, &results, job->error));
         for (int64_t t = 0; t < job->texts; t++) {
             if (job->result->texts[t].done) continue;
-            pick_token(job, t, logits);
+            generate_token(job, &job->result->texts[t], t, logits);
             logits += job->vocabulary;
         }
     }
