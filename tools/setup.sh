@@ -67,6 +67,7 @@ missing() {
     has_python_dev || { want python3-dev && want python3-venv; }
     has pkg-config || want pkg-config
     pkg-config --exists cairo 2>/dev/null || want libcairo2-dev # pictures as PNG
+    pkg-config --exists libmicrohttpd 2>/dev/null || want libmicrohttpd-dev # locus serve
     has clang-14 || has clang || want clang-14
     has_libomp || want libomp-14-dev
     has_format || want clang-format-14

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+# `locus serve` answers HTTP through libmicrohttpd. It is the program that links it, not the library;
+# without it the command says what to install.
+option(LOCUS_SERVE "locus serve, where libmicrohttpd is installed" ON)
+
+if(LOCUS_SERVE)
+  find_package(PkgConfig QUIET)
+  if(PKG_CONFIG_FOUND)
+    pkg_check_modules(microhttpd QUIET IMPORTED_TARGET libmicrohttpd>=0.9.73)
+  endif()
+endif()
+if(LOCUS_SERVE AND microhttpd_FOUND)
+  file(GLOB serve_sources CONFIGURE_DEPENDS serve/*.c)
+  list(FILTER serve_sources EXCLUDE REGEX "/none\\.c$")
+else()
+  message(STATUS "No libmicrohttpd: no locus serve")
+  set(serve_sources serve/none.c)
+endif()
+add_library(locus-serve OBJECT ${serve_sources})
+target_include_directories(locus-serve PRIVATE . include src cli)
+target_link_libraries(locus-serve PRIVATE locus-flags locus-threads)
+target_sources(locus-cli PRIVATE $<TARGET_OBJECTS:locus-serve>)
+if(LOCUS_SERVE AND microhttpd_FOUND)
+  find_package(Threads REQUIRED)
+  target_link_libraries(locus-serve PRIVATE PkgConfig::microhttpd Threads::Threads)
+  target_link_libraries(locus-cli PRIVATE PkgConfig::microhttpd Threads::Threads)
+endif()
