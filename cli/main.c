@@ -7,6 +7,7 @@
 
 #include "cli.h"
 #include "commands.h"
+#include "serve/serve.h"
 #include "text.h"
 
 const cli_command *const cli_commands[] = {
@@ -106,6 +107,7 @@ static int print_version(void)
                locus_isa_available(locus_isa_name(i)) ? "" : " (not on this CPU)");
     printf(")\nthreads: %u (%s)\n", (unsigned)locus_default_threads(),
            locus_has_threads() ? "OpenMP" : "serial build");
+    if (serve_library() != NULL) printf("http: libmicrohttpd %s\n", serve_library());
     return CLI_DONE;
 }
 

@@ -5,7 +5,7 @@
 
 #include "serve/server.h"
 
-enum { PRESET_TOKENS = 16, MOST_TOKENS = 1 << 20, MOST_STOPS = 4 };
+enum { PRESET_TOKENS = 16, MOST_STOPS = 4 };
 
 /* Settings that change the answer and that no model here has: only their presets are taken. */
 static void refuse_others(exchange *x, const json_value *body)
@@ -42,7 +42,8 @@ static void read_settings(exchange *x, const json_value *body, writing *w)
     w->top_p = serve_read_real(x, body, "top_p", -1.0, 1e-6, 1.0);
     w->top_k = serve_read_integer(x, body, "top_k", -1, 0, INT32_MAX);
     w->seed = (uint64_t)serve_read_integer(x, body, "seed", 0, 0, INT64_MAX);
-    w->most = serve_read_integer(x, body, "max_tokens", PRESET_TOKENS, 1, MOST_TOKENS);
+    w->most = serve_read_integer(x, body, "max_tokens", PRESET_TOKENS, 1,
+                                 x->server->options->max_new_tokens);
     w->stop = read_stop(x, body);
     w->echo = serve_read_flag(x, body, "echo", 0);
 }

@@ -238,16 +238,19 @@ static int make_room(exchange *x, size_t count)
     return 1;
 }
 
-static void take_bytes(exchange *x, const char *bytes, size_t count)
+/* A body that is refused is read to its end, since no answer can be given before; one that does not end
+ * in time closes the connection. */
+static enum MHD_Result take_bytes(exchange *x, const char *bytes, size_t count)
 {
-    if (x->refused.status != 0) return;
-    if (serve_clock() - x->began > (double)x->server->options->timeout)
-        serve_refuse(&x->refused, 408, "validation", "the body did not come within %u seconds",
-                     (unsigned)x->server->options->timeout);
-    else if (make_room(x, count)) {
+    if (serve_clock() - x->began > (double)x->server->options->timeout) {
+        log_request(x, 408);
+        return MHD_NO;
+    }
+    if (x->refused.status == 0 && make_room(x, count)) {
         memcpy(x->body + x->bytes, bytes, count);
         x->bytes += count;
     }
+    return MHD_YES;
 }
 
 static void read_body(exchange *x)
@@ -304,9 +307,9 @@ enum MHD_Result serve_access(void *cls, struct MHD_Connection *connection, const
                    ? (x->state = EXCHANGE_ENDS, serve_stream_answer(x))
                    : answer(x);
     if (*upload_bytes > 0) {
-        take_bytes(x, upload, *upload_bytes);
+        const size_t count = *upload_bytes;
         *upload_bytes = 0;
-        return MHD_YES;
+        return take_bytes(x, upload, count);
     }
     read_body(x);
     if (x->refused.status != 0 || x->job_count == 0) return answer(x);

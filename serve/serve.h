@@ -19,6 +19,7 @@ typedef struct serve_options {
     /* limits */
     uint32_t max_body;        /* KiB of one request                                      */
     uint32_t max_texts;       /* of one request                                          */
+    uint32_t max_new_tokens;  /* of one text that is written                             */
     uint32_t max_queue;       /* texts that wait for one model                           */
     uint32_t max_connections; /* at a time                                               */
     uint32_t max_memory;      /* MiB of all requests together                            */
