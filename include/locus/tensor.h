@@ -71,7 +71,7 @@ typedef struct locus_tensors {
     locus_tensor k_offsets;   /* [S+1] I64  sequence s of a ragged batch; k, v likewise */
     locus_tensor rows;        /* [N] I64    the row that serves distance delta_min + i  */
     locus_tensor frequencies; /* [width/2]  rope, xpos: instead of `base`               */
-    locus_tensor q_positions; /* [Tq], [B,Tq], [Tq,axes] or [B,Tq,axes] I64: rope, xpos */
+    locus_tensor q_positions; /* [Tq] or [1 or B,Tq] I64, a last axis where there are several */
     locus_tensor k_positions; /* the same for the keys                                  */
     /* layers */
     locus_tensor x;             /* [B,T,E]                                    */
@@ -92,6 +92,9 @@ typedef struct locus_tensors {
     locus_tensor pos_query; /* [B,H,Tq,F]  dotted with rel_k in the place of q          */
     locus_tensor gate;      /* [B,H,Tq]    multiplies the bias by distance              */
     locus_tensor b_r;       /* [H*D] or [H*F]  layers: beside w_r                       */
+    /* gates: pair (m, n) has the sum of those of the positions n + 1 .. m */
+    locus_tensor log_gate; /* [B,H,N]          one per position; N covers all positions  */
+    locus_tensor w_f, b_f; /* [H,E], [H]       layers: log_gate = ln sigmoid(w_f x + b_f) */
 } locus_tensors;
 
 /* The same tensors by number: for code that walks over all of them (files, bindings,

@@ -49,7 +49,9 @@ static locus_wanted want_present(const locus_plan *plan, const locus_tensors *gr
     wanted.v = locus_present(&grad->v);
     wanted.u &= locus_present(&grad->u);
     wanted.w &= locus_present(&grad->w);
-    wanted.key_table &= locus_key_table(plan, grad) != NULL;
+    wanted.key_table &=
+        locus_key_table(plan, grad) != NULL ||
+        (plan->place_axes > 1 && locus_tensor_slot(grad, plan->call.scheme->second_table) != NULL);
     wanted.key_side_table &= locus_key_side_table(plan, grad) != NULL;
     wanted.value_table &= locus_value_table(plan, grad) != NULL;
     wanted.bias &= locus_bias_is_wanted(plan, grad);
@@ -74,9 +76,9 @@ static int64_t slot_count(const locus_plan *plan, size_t slot_bytes)
 static void carve_totals(const locus_plan *plan, locus_arena *arena, locus_backward_call *call)
 {
     const int64_t H = plan->call.H;
-    const int cls = locus_present(&plan->shapes.cls);
-    call->bias_total = locus_take(arena, plan->has_bias ? H * plan->span : 0, sizeof(double));
-    call->cls_total = locus_take(arena, cls ? H * 2 : 0, sizeof(double));
+    const int cls = locus_present(&plan->shapes.cls) ? CLS_ROWS : 0;
+    call->bias_total = locus_take(arena, plan->has_bias ? H * plan->table_span : 0, sizeof(double));
+    call->cls_total = locus_take(arena, H * cls, sizeof(double));
     call->exact = locus_take(arena, locus_bias_numbers(plan), sizeof(double));
     call->sink_total = locus_take(arena, locus_present(&plan->shapes.sink) ? H : 0, sizeof(double));
 }
@@ -288,11 +290,12 @@ static void begin_call(locus_backward_call *call)
     begin_shared(call);
     locus_shown_fill(plan, &plan->backward, call->in, call->shown);
     if (call->wanted.bias)
-        memset(call->bias_total, 0, (size_t)(plan->call.H * plan->span) * sizeof *call->bias_total);
+        memset(call->bias_total, 0,
+               (size_t)(plan->call.H * plan->table_span) * sizeof *call->bias_total);
     if (call->wanted.bias || call->wanted.pair_bias)
         memset(call->exact, 0, (size_t)locus_bias_numbers(plan) * sizeof *call->exact);
     if (call->wanted.cls)
-        memset(call->cls_total, 0, (size_t)(2 * plan->call.H) * sizeof *call->cls_total);
+        memset(call->cls_total, 0, (size_t)(CLS_ROWS * plan->call.H) * sizeof *call->cls_total);
     if (call->wanted.sink)
         memset(call->sink_total, 0, (size_t)plan->call.H * sizeof *call->sink_total);
 }

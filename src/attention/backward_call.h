@@ -39,7 +39,7 @@ typedef struct locus_backward_call {
     locus_shown *shown;                    /* NULL: no mask                */
     int64_t sequence;                      /* of a ragged batch: added to the batch entry; else 0 */
     double *bias_total;                    /* [H][span] by z               */
-    double *cls_total;                     /* [H][2]                       */
+    double *cls_total;                     /* [H][CLS_ROWS]                */
     double *sink_total;                    /* [H]                          */
     double *exact;                         /* F64 gradients of the bias's parameters: twins */
     locus_tensors gathered, gathered_grad; /* entries instead of rows; see gathered.h */

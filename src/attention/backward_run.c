@@ -130,7 +130,8 @@ static void finish_queries(const locus_backward_worker *w, const locus_gradient_
     plan->kernels->scale_rows(to, stride, rows->dcontent, D, NULL, factor, count, D,
                               in_place && w->call->accumulate);
     if (plan->index != NULL && !plan->same_query_rows)
-        plan->kernels->scale_rows(to, stride, rows->dposition, D, NULL, factor, count, D, 1);
+        plan->kernels->scale_rows(to, stride, rows->dposition, D, NULL,
+                                  locus_key_table_is_plain(plan) ? 1.0f : factor, count, D, 1);
     if (!in_place) locus_store_sums(plan, stored, to, count, D, w->call->accumulate);
 }
 

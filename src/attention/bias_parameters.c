@@ -57,12 +57,15 @@ int locus_bias_is_shared(const locus_plan *plan)
 /* A parameter has one axis or two. */
 static void add_twin(const locus_tensor *to, const locus_tensor *from)
 {
-    const int64_t columns = to->rank == 2 ? to->shape[1] : 1;
-    for (int64_t i = 0; i < to->shape[0]; i++)
-        for (int64_t j = 0; j < columns; j++) {
-            float *at = (float *)to->data + locus_offset(to, i, j, 0, 0);
-            *at = (float)((double)*at + ((const double *)from->data)[i * columns + j]);
-        }
+    int64_t extent[3] = {1, 1, 1};
+    for (uint32_t axis = 0; axis < to->rank; axis++) extent[axis] = to->shape[axis];
+    const double *sums = from->data;
+    for (int64_t i = 0; i < extent[0]; i++)
+        for (int64_t j = 0; j < extent[1]; j++)
+            for (int64_t k = 0; k < extent[2]; k++) {
+                float *at = (float *)to->data + locus_offset(to, i, j, k, 0);
+                *at = (float)((double)*at + *sums++);
+            }
 }
 
 void locus_bias_add_twins(const locus_plan *plan, const locus_tensors *grad,

@@ -50,6 +50,7 @@ enum {
     /* relative tables */
     BAND_ROWS = 48,
     RUN_MIN = 64, /* shorter runs of consecutive entries are folded with the rest */
+    CLS_ROWS = 3, /* of the reset, at most */
     INDEX_PAD = MAX_TILE_ROWS + MAX_TILE_KEYS + 2 * LOCUS_LANES,
 };
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/fold.h"
 
+#include "attention/placed.h"
+
 #include <string.h>
 
 void locus_fold_begin(const head_context *head, float *room, locus_flush flush, void *context,
@@ -106,9 +108,34 @@ static void fold_one_by_one(const head_context *head, const locus_band *band, co
                 from[i * stride + j];
 }
 
+/* Every z of the band's rows, which are 0 before the first tile. */
+static void begin_placed(const head_context *head, const locus_tile *tile, locus_fold *fold)
+{
+    const int64_t columns = max_i64(head->plan->row_count, head->plan->table_span);
+    for (int64_t b = 0; b < locus_bands(tile); b++) {
+        locus_strip *strip = &fold->strips[b];
+        if (strip->end > 0) continue;
+        strip->end = columns;
+        for (int64_t r = 0; r < BAND_ROWS; r++)
+            memset(strip->data + r * strip->row_stride, 0, (size_t)columns * sizeof *strip->data);
+    }
+}
+
+static void fold_placed(const head_context *head, const locus_tile *tile, const float *T,
+                        locus_fold *fold)
+{
+    begin_placed(head, tile, fold);
+    for (int64_t i = 0; i < tile->rows; i++)
+        locus_placed_fold(head, tile, i, T + i * head->geometry->stride, fold->strips);
+}
+
 void locus_fold_tile_weights(const head_context *head, const locus_tile *tile, const float *T,
                              const float *sums, locus_fold *fold)
 {
+    if (head->plan->place_axes > 0) {
+        fold_placed(head, tile, T, fold);
+        return;
+    }
     for (int64_t b = 0; b < locus_bands(tile); b++) {
         const locus_band band = locus_band_at(head->plan, tile, b);
         if (head->plan->table_steps)
@@ -142,6 +169,8 @@ void locus_fold_end(const head_context *head, int64_t rows, locus_fold *fold)
         locus_strip *strip = &fold->strips[first / BAND_ROWS];
         const locus_band band = {.first = first, .rows = min_i64(BAND_ROWS, rows - first)};
         const int64_t end = min_i64(strip->end, head->plan->row_count);
+        if (head->plan->place_axes > 0 && end > 0)
+            locus_placed_gather(head->plan, strip, band.rows);
         if (end > strip->first) fold->flush(fold->context, head, &band, strip, end - strip->first);
         strip->first = strip->end = 0;
     }

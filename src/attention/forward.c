@@ -19,11 +19,13 @@ static size_t scratch_bytes(const locus_plan *plan)
     return plan->rows_path ? locus_rows_path_bytes(plan) : locus_tiles_path_bytes(plan);
 }
 
+/* The rows path finds its biases tile by tile, unless any tile may need all of them. */
+static int by_tile(const locus_plan *plan) { return plan->rows_path && plan->place_axes == 0; }
+
 /* Shared tables first, then one piece per thread. Returns the room for biases. */
 static float *carve(const locus_plan *plan, locus_arena *arena, locus_forward_call *call)
 {
-    /* the rows path finds its biases tile by tile */
-    const int64_t biases = plan->rows_path ? 0 : locus_bias_room(plan, &plan->forward);
+    const int64_t biases = by_tile(plan) ? 0 : locus_bias_room(plan, &plan->forward);
     float *bias = locus_take_floats(arena, plan->call.H * biases);
     locus_gather_carve(plan, LOCUS_FORWARD, arena, arena->base != NULL ? call->in : &plan->shapes,
                        &call->gathered);
@@ -96,8 +98,8 @@ static locus_status forward(const locus_plan *plan, const locus_tables *tables,
             locus_gather(plan, LOCUS_FORWARD, in, &call.gathered);
         call.in = in = &call.gathered;
     }
-    if (tables == NULL && !plan->rows_path) locus_lower_biases(plan, &plan->forward, in, bias);
-    if (tables != NULL || !plan->rows_path)
+    if (tables == NULL && !by_tile(plan)) locus_lower_biases(plan, &plan->forward, in, bias);
+    if (tables != NULL || !by_tile(plan))
         call.bias = locus_biases_at(plan, &plan->forward, tables != NULL ? tables->bias : bias);
     locus_shown_fill(plan, &plan->forward, in, call.shown);
     if (plan->ragged != NULL)

@@ -8,9 +8,30 @@
 
 /* ---- what is gathered ---- */
 
+/* The slot of the key table, there or not. */
+static const locus_tensor *key_slot(const locus_plan *plan, const locus_tensors *in)
+{
+    const size_t offset = plan->call.scheme->key_table;
+    if (offset >= sizeof *in) return NULL;
+    return (const locus_tensor *)(const void *)((const char *)in + offset);
+}
+
+/* The entries of two tables are gathered in the place of the first. */
+static const locus_tensor *second_table(const locus_plan *plan, const locus_tensors *in)
+{
+    return plan->joined.rank != 0 ? locus_tensor_slot(in, plan->call.scheme->second_table) : NULL;
+}
+
+static int joins(const locus_plan *plan, const locus_tensors *in, const locus_tensor *t)
+{
+    return plan->joined.rank != 0 && t == key_slot(plan, in) &&
+           (locus_present(t) || second_table(plan, in) != NULL);
+}
+
 /* A relative table whose rows are not in the order of entries. */
 static int is_jumping_table(const locus_plan *plan, const locus_tensors *in, const locus_tensor *t)
 {
+    if (plan->joined.rank != 0) return joins(plan, in, t);
     return plan->entry_row != NULL &&
            (t == locus_key_table(plan, in) || t == locus_key_side_table(plan, in) ||
             t == locus_value_table(plan, in));
@@ -31,8 +52,8 @@ static int is_read_in_place(const locus_plan *plan, const locus_tensors *in, con
 static int is_gathered(const locus_plan *plan, const locus_tensors *in, const locus_tensor *t,
                        locus_pass pass)
 {
-    if (!locus_present(t)) return 0;
     if (is_jumping_table(plan, in, t)) return 1;
+    if (!locus_present(t) || t == second_table(plan, in)) return 0;
     return is_converted(in, t) && !(pass == LOCUS_FORWARD && is_read_in_place(plan, in, t));
 }
 
@@ -47,6 +68,7 @@ int locus_gathers(const locus_plan *plan, const locus_tensors *shapes)
 static locus_tensor gathered_view(const locus_plan *plan, const locus_tensors *in,
                                   const locus_tensor *t)
 {
+    if (joins(plan, in, t)) return plan->joined;
     locus_tensor view = locus_view(NULL, LOCUS_F32, t->rank, t->shape);
     if (!is_jumping_table(plan, in, t)) return view;
     view.shape[t->rank - 2] = plan->row_count;
@@ -77,6 +99,9 @@ void locus_gather_carve(const locus_plan *plan, locus_pass pass, locus_arena *ar
         /* the gradients of entries meet in those of rows, which are rounded once */
         if (is_jumping_table(plan, from, t) && locus_is_half(t))
             locus_take_floats(arena, locus_tensor_elements(t));
+        const locus_tensor *second = joins(plan, from, t) ? second_table(plan, from) : NULL;
+        if (second != NULL && locus_is_half(second))
+            locus_take_floats(arena, locus_tensor_elements(second));
     }
 }
 
@@ -114,12 +139,19 @@ static locus_rows row_at(const locus_tensor *t, int64_t number)
 static int64_t table_row(const locus_plan *plan, const locus_tensor *table, int64_t number)
 {
     const int64_t head = number / plan->row_count, entry = number % plan->row_count;
-    return head * table->shape[table->rank - 2] + plan->entry_row[entry];
+    const int64_t first = table->rank == 3 ? head * table->shape[1] : 0;
+    return first + plan->entry_row[entry];
+}
+
+/* 1 when that table is the second of two. */
+static int is_of_second(const locus_plan *plan, int64_t number)
+{
+    return plan->joined.rank != 0 && number % plan->row_count >= plan->places[1].first;
 }
 
 typedef struct copying {
     const locus_plan *plan;
-    const locus_tensor *from, *to; /* to: side by side */
+    const locus_tensor *from, *second, *to; /* to: side by side */
     int jumps;
 } copying;
 
@@ -130,8 +162,9 @@ static void copy_rows(void *context, size_t index, uint32_t worker)
     const int64_t end = min_i64(first + REDUCE_ROWS, rows_of(c->to));
     (void)worker;
     for (int64_t r = first; r < end; r++) {
-        const int64_t from = c->jumps ? table_row(c->plan, c->from, r) : r;
-        locus_load_rows(c->plan, (float *)c->to->data + r * width, row_at(c->from, from), 1, width);
+        const locus_tensor *table = c->jumps && is_of_second(c->plan, r) ? c->second : c->from;
+        const int64_t from = c->jumps ? table_row(c->plan, table, r) : r;
+        locus_load_rows(c->plan, (float *)c->to->data + r * width, row_at(table, from), 1, width);
     }
 }
 
@@ -141,7 +174,8 @@ void locus_gather(const locus_plan *plan, locus_pass pass, const locus_tensors *
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(in, i);
         if (!is_gathered(plan, in, t, pass)) continue;
-        copying c = {plan, t, locus_tensor_at_const(gathered, i), is_jumping_table(plan, in, t)};
+        copying c = {plan, t, second_table(plan, in), locus_tensor_at_const(gathered, i),
+                     is_jumping_table(plan, in, t)};
         /* a sequence of a ragged batch has one thread */
         locus_parallel_for(plan->whole != NULL ? 1 : plan->threads,
                            (size_t)ceil_div(rows_of(c.to), REDUCE_ROWS), copy_rows, &c);
@@ -165,24 +199,36 @@ void locus_gather_zero(const locus_plan *plan, const locus_tensors *grad,
     }
 }
 
-/* The sums of entries meet in the rows of the caller's floats, or in floats for those. */
-static void add_entries(const locus_plan *plan, const locus_tensor *entries, const locus_tensor *to,
-                        int accumulate)
+/* The sums of the entries that are those of `to` meet in its rows, or in the floats of `room` for
+ * halves, which begin as 0. */
+static void add_entries(const locus_plan *plan, const locus_tensor *entries, int second,
+                        const locus_tensor *to, float *room, int accumulate)
 {
+    if (!locus_present(to)) return;
     const int64_t width = width_of(to);
     const float *from = entries->data;
     locus_tensor rows = *to;
     if (locus_is_half(to)) {
-        rows = locus_view((float *)entries->data + locus_tensor_elements(entries), LOCUS_F32,
-                          to->rank, to->shape);
+        rows = locus_view(room, LOCUS_F32, to->rank, to->shape);
         zero_floats(rows.data, locus_tensor_elements(&rows));
     }
     for (int64_t r = 0; !accumulate && !locus_is_half(to) && r < rows_of(to); r++)
         zero_floats(row_at(to, r).data, width);
     for (int64_t r = 0; r < rows_of(entries); r++)
-        plan->kernels->add(row_at(&rows, table_row(plan, to, r)).data, from + r * width, width);
+        if (is_of_second(plan, r) == second)
+            plan->kernels->add(row_at(&rows, table_row(plan, to, r)).data, from + r * width, width);
     for (int64_t r = 0; locus_is_half(to) && r < rows_of(to); r++)
         locus_store_sums(plan, row_at(to, r), row_at(&rows, r).data, 1, width, accumulate);
+}
+
+static void scatter_entries(const locus_plan *plan, const locus_tensor *entries,
+                            const locus_tensors *grad, const locus_tensor *to, int accumulate)
+{
+    float *room = (float *)entries->data + locus_tensor_elements(entries);
+    const locus_tensor *second = second_table(plan, grad);
+    add_entries(plan, entries, 0, to, room, accumulate);
+    if (locus_present(to) && locus_is_half(to)) room += locus_tensor_elements(to);
+    if (second != NULL) add_entries(plan, entries, 1, second, room, accumulate);
 }
 
 void locus_scatter(const locus_plan *plan, const locus_tensors *gathered, const locus_tensors *grad,
@@ -193,7 +239,7 @@ void locus_scatter(const locus_plan *plan, const locus_tensors *gathered, const 
         const locus_tensor *to = locus_tensor_at_const(grad, i);
         if (!is_gathered(plan, grad, to, LOCUS_BACKWARD)) continue;
         if (is_jumping_table(plan, grad, to)) {
-            add_entries(plan, from, to, accumulate);
+            scatter_entries(plan, from, grad, to, accumulate);
             continue;
         }
         for (int64_t r = 0; r < rows_of(to); r++)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attention/kept.h"
+#include "attention/placed.h"
 
 /* ---- rows ---- */
 
@@ -138,6 +139,12 @@ int locus_gradient_tile_begin(locus_backward_worker *w, const locus_gradient_row
     return 1;
 }
 
+/* Pairs of given positions have their own value rows, which are added to dA after its product. */
+static int values_come_late(const locus_plan *plan, const locus_tensors *in)
+{
+    return plan->place_axes > 0 && locus_value_table(plan, in) != NULL;
+}
+
 /* dA of one segment, plus what the product adds; or dS where nothing stands between the two. */
 static void multiply_values(locus_backward_worker *w, const locus_gradient_rows *rows,
                             const locus_band *segment, locus_product_tile *product)
@@ -154,7 +161,8 @@ static void multiply_values(locus_backward_worker *w, const locus_gradient_rows 
     product->rows = segment->rows;
     product->inner = Dv;
     product->columns = segment->columns;
-    product->weight = plan->call.dropout == 0.0 ? w->scores.score + at : NULL;
+    const int fused = plan->call.dropout == 0.0 && !values_come_late(plan, w->head.in);
+    product->weight = fused ? w->scores.score + at : NULL;
     product->row_dot = rows->row_dot + segment->first;
     if (product->weight != NULL && product->shift != NULL) {
         /* what is one for all of a row needs no addition of its own where row_dot is subtracted */
@@ -186,6 +194,18 @@ static void multiply_block(locus_backward_worker *w, const locus_gradient_rows *
     }
 }
 
+static void add_placed_values(locus_backward_worker *w, const locus_gradient_rows *rows,
+                              const locus_table_product *table)
+{
+    const locus_band whole = locus_whole_tile(w->head.plan, &w->tile);
+    locus_product_tile product = {0};
+    locus_packed_placed_strips(&w->head, &w->tile, table, w->value_strips);
+    multiply_values(w, rows, &whole, &product);
+    for (int64_t i = 0; i < w->tile.rows; i++)
+        locus_placed_add_strip(&w->head, &w->tile, i, w->value_strips,
+                               w->grad + i * w->head.geometry->stride);
+}
+
 /* grad[i][j] = dA = dout_i . (v_j + RV[row(delta)]), or dS at once, without dropout. */
 static void weight_gradients(locus_backward_worker *w, const locus_gradient_rows *rows)
 {
@@ -195,10 +215,15 @@ static void weight_gradients(locus_backward_worker *w, const locus_gradient_rows
                                        .row_stride = rows->dout_stride,
                                        .width = plan->call.Dv,
                                        .table = locus_value_table(plan, w->head.in),
+                                       .scale = locus_panel_scale(&w->head),
                                        .panels = w->tables.value_panels,
                                        .entry_panels = w->scores.entry_panels};
     if (table.table == NULL) {
         for (int64_t b = 0; b < tile->block_count; b++) multiply_block(w, rows, &tile->blocks[b]);
+        return;
+    }
+    if (plan->place_axes > 0) {
+        add_placed_values(w, rows, &table);
         return;
     }
     for (int64_t b = 0; b < locus_bands(tile); b++) {
@@ -242,8 +267,8 @@ void locus_gradient_tile(locus_backward_worker *w, const locus_gradient_rows *ro
     locus_scores *s = &w->scores;
     find_weights(w, rows);
     weight_gradients(w, rows);
-    if (plan->call.dropout == 0.0) return;
-    locus_tile_drop(&w->head, tile, s->score, w->dropped, w->grad);
+    if (plan->call.dropout == 0.0 && !values_come_late(plan, w->head.in)) return;
+    if (plan->call.dropout > 0.0) locus_tile_drop(&w->head, tile, s->score, w->dropped, w->grad);
     plan->kernels->softmax_grad(w->grad, s->score, stride, tile->rows, tile->columns,
                                 rows->row_dot);
 }

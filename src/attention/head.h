@@ -53,6 +53,20 @@ static inline float locus_row_scale(const head_context *head)
     return head->scale_in_panels ? 1.0f : (float)head->plan->call.scale;
 }
 
+/* The same of the key table and of the rows that meet it: two tables of two axes are not scaled. */
+static inline int locus_key_table_is_plain(const locus_plan *plan)
+{
+    return plan->call.scheme->second_table != 0;
+}
+static inline float locus_key_table_scale(const head_context *head)
+{
+    return locus_key_table_is_plain(head->plan) ? 1.0f : locus_panel_scale(head);
+}
+static inline float locus_position_row_scale(const head_context *head)
+{
+    return locus_key_table_is_plain(head->plan) ? 1.0f : locus_row_scale(head);
+}
+
 /* -inf: none. */
 static inline float locus_head_sink(const head_context *head)
 {

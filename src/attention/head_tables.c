@@ -68,7 +68,7 @@ void locus_pack_relative(const head_context *head, const locus_head_tables *tabl
     find_bad_entries(head, values, Dv, tables->value_bad);
     find_bad_entries(head, keys, D, tables->key_bad);
     find_bad_entries(head, key_side, D, tables->key_side_bad);
-    pack_table(head, keys, D, locus_panel_scale(head), tables->key_panels);
+    pack_table(head, keys, D, locus_key_table_scale(head), tables->key_panels);
     pack_table(head, values, Dv, 1.0f, tables->value_panels);
 }
 

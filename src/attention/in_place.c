@@ -3,8 +3,10 @@
 
 #include <string.h>
 
+#include "attention/key_side.h"
 #include "attention/late_bias.h"
 #include "attention/lower.h"
+#include "attention/placed.h"
 
 /* Keys that are multiplied at a time where something is done to each: a core has room for few
  * requests to memory. */
@@ -125,8 +127,11 @@ static void multiply_entries(const locus_scores *s, const locus_band *band, locu
     const locus_plan *plan = s->head->plan;
     const locus_queries *q = s->queries;
     const locus_tensor *table = locus_key_table(plan, s->head->in);
-    locus_strip_roll(plan->kernels, strip, locus_panel_start(band->low), band->rows);
-    for (int64_t count; (count = locus_strip_missing(plan, strip, band->high)) > 0;) {
+    const int placed = plan->place_axes > 0; /* every entry, once per query tile */
+    const int64_t high = placed ? plan->row_count - 1 : band->high;
+    if (placed && strip->end > 0) return;
+    if (!placed) locus_strip_roll(plan->kernels, strip, locus_panel_start(band->low), band->rows);
+    for (int64_t count; (count = locus_strip_missing(plan, strip, high)) > 0;) {
         multiply(s, &(dots){.c = strip->data + (strip->end - strip->first),
                             .c_stride = strip->row_stride,
                             .a = q->with_position + band->first * q->row_stride,
@@ -136,6 +141,7 @@ static void multiply_entries(const locus_scores *s, const locus_band *band, locu
                             .columns = count});
         locus_strip_grow(strip, count);
     }
+    if (placed) locus_placed_expand(plan, strip, band->rows);
 }
 
 /* score[i][j] += scale k_j . entry(i, j) of a table on the key side */
@@ -145,6 +151,10 @@ static void add_key_side(const locus_scores *s, const locus_tile *tile)
     const locus_plan *plan = head->plan;
     const locus_tensor *table = locus_key_side_table(plan, head->in);
     if (table == NULL) return;
+    if (plan->place_axes > 0) {
+        locus_placed_key_side_add(head, tile, s->keys, s->score);
+        return;
+    }
     int64_t stride, key_stride;
     const float *all_keys = locus_key_rows(head, s->keys, tile->key, tile->columns, &key_stride);
     const float *entries = locus_table_entries(plan, table, head->h, &stride);
@@ -188,7 +198,8 @@ static void multiply_positions(const locus_scores *s, const locus_tile *tile, co
 static const float *tile_bias(const locus_scores *s, const locus_tile *tile)
 {
     const locus_plan *plan = s->head->plan;
-    if (s->bias != NULL || !plan->has_bias) return locus_tile_bias(plan, s->bias, tile);
+    if (s->bias != NULL || !plan->has_bias || plan->place_axes > 0)
+        return locus_tile_bias(plan, s->bias, tile);
     const int64_t z_00 = locus_z_of(plan, tile->delta_00), first = z_00 - (tile->rows - 1);
     locus_lower_bias(plan, s->head->in, s->head->h, first, z_00 + tile->columns, s->bias_room);
     return s->bias_room + (z_00 - first);
@@ -201,6 +212,12 @@ static void score_with_tables(locus_scores *s, const locus_tile *tile, const flo
     const locus_band band = locus_whole_tile(plan, tile);
     locus_strip *strip = &s->key_strips[0];
     if (key_table) multiply_entries(s, &band, strip);
+    if (plan->place_axes > 0) {
+        locus_product_tile product = {0};
+        multiply_content(s, tile, &band, content, &product);
+        add_key_side(s, tile);
+        return;
+    }
     for (int64_t column = 0; column < tile->columns;) {
         const locus_band segment = locus_segment_at(plan, &band, column);
         locus_product_tile product = {0};
@@ -214,7 +231,8 @@ static void score_with_tables(locus_scores *s, const locus_tile *tile, const flo
 static void score_without_tables(locus_scores *s, const locus_tile *tile, const float *content)
 {
     const locus_plan *plan = s->head->plan;
-    locus_product_tile product = {.plus = tile_bias(s, tile), .plus_stride = -1};
+    locus_product_tile product = {.plus = plan->place_axes > 0 ? NULL : tile_bias(s, tile),
+                                  .plus_stride = -1};
     if (locus_present(&s->head->in->pos_q)) {
         multiply_positions(s, tile, product.plus);
         if (plan->has_reset) locus_reset_positions(s, tile);
@@ -294,7 +312,7 @@ static void fetch_entries(const head_context *head, int64_t position, int64_t ke
     const locus_plan *plan = head->plan;
     const locus_tensor *table = locus_key_table(plan, head->in);
     const int shared = table != NULL && table->rank == 2 && plan->call.H > 1;
-    if (table == NULL || shared || plan->span == 0) return;
+    if (table == NULL || shared || plan->span == 0 || plan->place_axes > 0) return;
     const int64_t z_00 = locus_z_of(plan, position - key);
     const int64_t low = entry_at(plan, z_00 - 1) + 1, high = entry_at(plan, z_00 + count - 1);
     locus_prefetch_rows_of(prefetch, locus_entry_rows(plan, table, head->h, low), high + 1 - low,

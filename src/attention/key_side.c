@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "attention/placed.h"
+
 enum { MAX_ENTRIES = MAX_TILE_ROWS + MAX_TILE_KEYS };
 _Static_assert(LOCUS_FOLD_MARGIN == LOCUS_REGISTER_ROWS - 1,
                "fold margin must cover a register tile");
@@ -106,6 +108,25 @@ void locus_key_strip_add(const head_context *head, const locus_band *segment,
     product->plus_stride = stride;
 }
 
+void locus_placed_key_side_add(const head_context *head, const locus_tile *tile, locus_keys *keys,
+                               float *score)
+{
+    const locus_plan *plan = head->plan;
+    const locus_tensor *table = locus_key_side_table(plan, head->in);
+    int64_t stride, key_stride;
+    const float *rows = locus_key_rows(head, keys, tile->key, tile->columns, &key_stride);
+    const float *entries = locus_table_entries(plan, table, head->h, &stride);
+    int32_t index[MAX_TILE_KEYS];
+    for (int64_t i = 0; i < tile->rows; i++) {
+        const int64_t from = tile->from[i], count = tile->to[i] - from;
+        locus_placed_entries(head, tile, i, index);
+        if (count > 0)
+            plan->kernels->pair_dots(score + i * head->geometry->stride + from,
+                                     rows + from * key_stride, key_stride, entries, stride,
+                                     index + from, count, plan->call.D, (float)plan->call.scale);
+    }
+}
+
 /* ---- gradients ---- */
 
 static void fold_one_by_one(const locus_tile *tile, const float *T, int64_t t_stride,
@@ -171,18 +192,57 @@ static void add_to_entries(const head_context *head, const locus_tile *tile,
     }
 }
 
+/* to += factor row, where the row is finite; locus_patch adds the others. */
+static void add_row(const locus_plan *plan, float *to, float factor, const float *row, int bad)
+{
+    const int64_t D = plan->call.D;
+    if (!bad) plan->kernels->scale_rows(to, D, row, D, NULL, factor, 1, D, 1);
+}
+
+static void spread_placed(const head_context *head, const locus_tile *tile, const float *T,
+                          const locus_key_side_gradients *g)
+{
+    const locus_plan *plan = head->plan;
+    const locus_operand *keys = g->keys, *entries = g->entries;
+    const float scale = locus_row_scale(head);
+    int32_t index[MAX_TILE_KEYS];
+    for (int64_t i = 0; i < tile->rows; i++) {
+        locus_placed_entries(head, tile, i, index);
+        for (int64_t j = tile->from[i]; j < tile->to[i]; j++) {
+            const float factor = scale * T[i * head->geometry->stride + j];
+            if (factor == 0.0f) continue;
+            if (g->to_keys.data != NULL)
+                add_row(plan, g->to_keys.data + j * g->to_keys.row_stride, factor,
+                        entries->raw + index[j] * entries->raw_stride, entries->bad[index[j]]);
+            if (g->to_entries.data != NULL)
+                add_row(plan, g->to_entries.data + index[j] * g->to_entries.row_stride, factor,
+                        keys->clean + j * keys->clean_stride, 0);
+        }
+    }
+}
+
+/* The pairs of the tile through its key strip. */
+static void spread_strip(const head_context *head, const locus_tile *tile, const float *T,
+                         const locus_key_side_gradients *g)
+{
+    reach used;
+    const locus_strip strip = fold_to_keys(head, tile, T, g->key_strip, &used);
+    if (g->to_keys.data != NULL) add_to_keys(head, tile, &strip, &used, g->entries, g->to_keys);
+    if (g->to_entries.data != NULL)
+        add_to_entries(head, tile, &strip, &used, g->keys, g->to_entries);
+}
+
 void locus_key_side_spread(const head_context *head, const locus_tile *tile, const float *T,
                            const locus_key_side_gradients *g)
 {
     const locus_pair_view by_entry = locus_by_entry(head->plan, tile);
     const int64_t D = head->plan->call.D;
-    reach used;
-    const locus_strip strip = fold_to_keys(head, tile, T, g->key_strip, &used);
-    if (g->to_keys.data != NULL) {
-        add_to_keys(head, tile, &strip, &used, g->entries, g->to_keys);
+    if (head->plan->place_axes > 0)
+        spread_placed(head, tile, T, g);
+    else
+        spread_strip(head, tile, T, g);
+    if (g->to_keys.data != NULL)
         locus_patch(head, tile, T, g->to_keys, locus_by_column(), g->entries, by_entry, D);
-    }
     if (g->to_entries.data == NULL) return;
-    add_to_entries(head, tile, &strip, &used, g->keys, g->to_entries);
     locus_patch(head, tile, T, g->to_entries, by_entry, g->keys, locus_by_column(), D);
 }

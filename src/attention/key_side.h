@@ -32,6 +32,11 @@ locus_strip locus_key_strip_products(const head_context *head, const locus_tile 
 void locus_key_strip_add(const head_context *head, const locus_band *segment,
                          const locus_strip *strip, float *room, locus_product_tile *product);
 
+/* The same of given positions, pair by pair: score[i][j] += scale k_j . entry(i, j). Distances of
+ * neighbours have nothing in common, so there is no strip that they could share. */
+void locus_placed_key_side_add(const head_context *head, const locus_tile *tile, locus_keys *keys,
+                               float *score);
+
 /* The gradients T of a tile's scores go through the table, times the scale:
  *     to_keys[j] += sum_i T[i][j] entry(i, j)      to_entries[entry(i, j)] += T[i][j] k_j
  * either may be NULL. The patches need no scale: a pair that sees a non-finite entry has a

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/places.h"
 #include "attention/powers.h"
 #include "core/error.h"
 #include "core/memory.h"
@@ -15,9 +16,9 @@
 static int32_t *rows_by_z(const locus_plan *plan,
                           int64_t (*row)(const locus_call *call, int64_t delta))
 {
-    int32_t *rows = locus_allocate(plan->allocator, (size_t)plan->span, sizeof *rows);
-    for (int64_t z = 0; rows != NULL && z < plan->span; z++)
-        rows[z] = (int32_t)row(&plan->call, plan->call.most - z);
+    int32_t *rows = locus_allocate(plan->allocator, (size_t)plan->table_span, sizeof *rows);
+    for (int64_t z = 0; rows != NULL && z < plan->table_span; z++)
+        rows[z] = (int32_t)row(&plan->call, plan->table_top - z);
     return rows;
 }
 
@@ -53,7 +54,8 @@ static void keep_run(locus_plan *plan, int64_t from, int64_t to)
 static void find_run(locus_plan *plan)
 {
     const int32_t *index = plan->index;
-    plan->run_from = plan->run_to = plan->span;
+    plan->run_from = plan->run_to = plan->table_span;
+    if (plan->place_axes > 0) return; /* pairs of neighbours are not at neighbouring distances */
     for (int64_t from = 0, to; plan->table_steps && from < plan->span; from = to) {
         for (to = from + 1; to < plan->span && index[to] == index[to - 1] + 1;) to++;
         keep_run(plan, from, to);
@@ -75,7 +77,7 @@ static int is_monotone(const int32_t *rows, int64_t span)
 static locus_status number_entries(locus_plan *plan)
 {
     int32_t *index = plan->index;
-    const int64_t span = plan->span;
+    const int64_t span = plan->table_span;
     plan->entry_row = locus_allocate(plan->allocator, (size_t)span, sizeof *plan->entry_row);
     if (plan->entry_row == NULL) return LOCUS_ERR_MEMORY;
     plan->row_count = 0;
@@ -92,7 +94,7 @@ static locus_status number_entries(locus_plan *plan)
 static void number_rows(locus_plan *plan)
 {
     int32_t *index = plan->index;
-    const int64_t span = plan->span;
+    const int64_t span = plan->table_span;
     plan->table_descends = index[span - 1] < index[0];
     const int32_t first = plan->table_descends ? index[span - 1] : index[0];
     const int32_t last = plan->table_descends ? index[0] : index[span - 1];
@@ -109,14 +111,15 @@ static void ask_rows(const locus_plan *plan, int32_t *rows)
 {
     const int32_t *known =
         plan->whole != NULL ? plan->whole->table_row + locus_shape_start(plan) : NULL;
-    for (int64_t z = 0; z < plan->span; z++)
+    for (int64_t z = 0; z < plan->table_span; z++)
         rows[z] = known != NULL ? known[z]
-                                : (int32_t)plan->call.scheme->row(&plan->call, plan->call.most - z);
+                                : (int32_t)plan->call.scheme->row(&plan->call, plan->table_top - z);
 }
 
 static locus_status lower_index(locus_plan *plan)
 {
-    const int64_t span = plan->span;
+    const int64_t span = plan->table_span;
+    if (plan->call.scheme->second_table != 0) return locus_lower_two_tables(plan);
     if (plan->call.sequences > 0) {
         plan->table_row = rows_by_z(plan, plan->call.scheme->row);
         return plan->table_row != NULL ? LOCUS_OK : LOCUS_ERR_MEMORY;
@@ -419,19 +422,21 @@ locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_er
     const locus_call *call = &plan->call;
     const locus_scheme *scheme = call->scheme;
     plan->span = call->least <= call->most ? call->most - call->least + 1 : 0;
+    plan->table_top = call->most;
+    plan->table_span = plan->span;
     plan->hides = plan->span < call->Tq + call->Tk - 1 || locus_present(&shapes->mask) ||
                   locus_present(&shapes->key_mask) || locus_present(&shapes->bias_dense) ||
                   call->dropout > 0.0;
-    plan->same_query_rows =
-        scheme->turn == NULL && !locus_present(&shapes->u) && !locus_present(&shapes->w);
+    plan->same_query_rows = scheme->turn == NULL && scheme->second_table == 0 &&
+                            !locus_present(&shapes->u) && !locus_present(&shapes->w);
     plan->has_reset = locus_present(&shapes->cls);
     const int biased =
         scheme->bias != NULL && (scheme->bias_row == NULL || locus_present(&shapes->bias));
     plan->has_bias = biased && !scheme->bias_by_pair;
     plan->has_pair_bias = biased && scheme->bias_by_pair;
     plan->late_bias = plan->has_pair_bias || (plan->has_bias && has_tables(plan, shapes));
-    locus_status status = LOCUS_OK;
-    if (has_tables(plan, shapes)) status = lower_index(plan);
+    locus_status status = call->placed ? locus_lower_places(plan, error) : LOCUS_OK;
+    if (status == LOCUS_OK && has_tables(plan, shapes)) status = lower_index(plan);
     if (status == LOCUS_OK && plan->has_bias && scheme->bias_row != NULL)
         status = lower_bias_rows(plan);
     if (status == LOCUS_OK && scheme->turn != NULL) status = lower_turns(plan, error);
@@ -444,6 +449,7 @@ void locus_lower_free(locus_plan *plan)
     locus_release(plan->allocator, plan->entry_row);
     locus_release(plan->allocator, plan->table_row);
     locus_release(plan->allocator, plan->gain);
+    locus_places_free(plan);
     if (plan->whole == NULL) locus_release(plan->allocator, plan->bias_row);
     if (shares_turns(plan)) return;
     locus_release(plan->allocator, plan->turn_query);
@@ -456,18 +462,18 @@ void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t h
     const locus_call *call = &plan->call;
     const float *column =
         plan->bias_row == NULL ? NULL : (const float *)in->bias.data + head * in->bias.stride[1];
-    const int64_t low = max_i64(from, 0), high = min_i64(to, plan->span);
+    const int64_t low = max_i64(from, 0), high = min_i64(to, plan->table_span);
     for (int64_t z = from; z < min_i64(low, to); z++) values[z - from] = 0.0f;
     for (int64_t z = max_i64(high, from); z < to; z++) values[z - from] = 0.0f;
     if (column == NULL && call->scheme->bias_run != NULL && low < high) {
-        call->scheme->bias_run(call, in, head, call->most - low, 0, high - low,
+        call->scheme->bias_run(call, in, head, plan->table_top - low, 0, high - low,
                                values + (low - from));
         return;
     }
     for (int64_t z = low; z < high; z++)
         values[z - from] = column != NULL
                                ? column[plan->bias_row[z] * in->bias.stride[0]]
-                               : (float)call->scheme->bias(call, in, head, call->most - z, 0);
+                               : (float)call->scheme->bias(call, in, head, plan->table_top - z, 0);
 }
 
 typedef struct bias_call {
@@ -482,7 +488,7 @@ static void lower_head(void *context, size_t head, uint32_t worker)
     const bias_call *call = context;
     (void)worker;
     const int64_t pad = call->geometry->distances;
-    locus_lower_bias(call->plan, call->in, (int64_t)head, -pad, call->plan->span + pad,
+    locus_lower_bias(call->plan, call->in, (int64_t)head, -pad, call->plan->table_span + pad,
                      call->bias + (int64_t)head * locus_bias_room(call->plan, call->geometry));
 }
 

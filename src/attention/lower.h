@@ -15,7 +15,7 @@ void locus_lower_free(locus_plan *plan);
  * the last; nothing is done where the scheme has no bias. */
 static inline int64_t locus_bias_room(const locus_plan *plan, const locus_geometry *geometry)
 {
-    return plan->has_bias ? plan->span + 2 * geometry->distances : 0;
+    return plan->has_bias ? plan->table_span + 2 * geometry->distances : 0;
 }
 void locus_lower_biases(const locus_plan *plan, const locus_geometry *geometry,
                         const locus_tensors *in, float *bias);
@@ -36,7 +36,7 @@ static inline locus_biases locus_biases_at(const locus_plan *plan, const locus_g
 /* Those of one shape of a ragged batch, among those of the whole. */
 static inline locus_biases locus_biases_of_shape(locus_biases whole, const locus_plan *plan)
 {
-    if (whole.first == NULL || plan->span == 0) return (locus_biases){NULL, 0};
+    if (whole.first == NULL || plan->table_span == 0) return (locus_biases){NULL, 0};
     return (locus_biases){whole.first + locus_shape_start(plan), whole.stride};
 }
 

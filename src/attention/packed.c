@@ -5,6 +5,7 @@
 
 #include "attention/key_side.h"
 #include "attention/late_bias.h"
+#include "attention/placed.h"
 
 void locus_packed_carve(const locus_plan *plan, const locus_geometry *g, int rolls_tables,
                         locus_arena *arena, locus_scores *scores)
@@ -16,8 +17,8 @@ void locus_packed_carve(const locus_plan *plan, const locus_geometry *g, int rol
     scores->entry_panels =
         locus_take_optional(arena, rolls_tables,
                             locus_panel_floats(MAX_TILE_KEYS, max_i64(call->D, call->Dv)));
-    scores->key_strip =
-        locus_take_optional(arena, key_side, key_side ? locus_key_strip_floats(plan, g) : 0);
+    scores->key_strip = locus_take_optional(arena, key_side && plan->place_axes == 0,
+                                            key_side ? locus_key_strip_floats(plan, g) : 0);
     scores->key_band = locus_take_optional(arena, key_side, locus_key_band_floats(g));
     scores->pos_scores = locus_take_optional(arena, positions && plan->has_reset,
                                              (g->rows + LOCUS_LANES) * g->stride);
@@ -46,7 +47,7 @@ static const float *panels_at(const head_context *head, const locus_table_produc
     int64_t stride;
     const float *entries = locus_table_entries(head->plan, p->table, head->h, &stride);
     head->plan->kernels->pack(p->entry_panels, entries + first * stride, stride, count, p->width,
-                              locus_panel_scale(head));
+                              p->scale);
     return p->entry_panels;
 }
 
@@ -73,6 +74,36 @@ void locus_packed_strip(const head_context *head, const locus_band *band,
                                             .before = strip->end};
         plan->kernels->product(&product);
         locus_strip_grow(strip, count);
+    }
+}
+
+/* All of them, for given positions. */
+static void placed_strip(const head_context *head, const locus_band *band,
+                         const locus_table_product *p, locus_strip *strip)
+{
+    const locus_plan *plan = head->plan;
+    if (strip->end > 0) return;
+    for (int64_t count; (count = locus_strip_missing(plan, strip, plan->row_count - 1)) > 0;) {
+        const locus_product_tile product = {.c = strip->data + strip->end,
+                                            .c_stride = strip->row_stride,
+                                            .a = p->rows + band->first * p->row_stride,
+                                            .a_stride = p->row_stride,
+                                            .panels = panels_at(head, p, strip->end, count),
+                                            .rows = band->rows,
+                                            .inner = p->width,
+                                            .columns = count};
+        plan->kernels->product(&product);
+        locus_strip_grow(strip, count);
+    }
+    locus_placed_expand(plan, strip, band->rows);
+}
+
+void locus_packed_placed_strips(const head_context *head, const locus_tile *tile,
+                                const locus_table_product *product, locus_strip *strips)
+{
+    for (int64_t b = 0; b < locus_bands(tile); b++) {
+        const locus_band band = locus_band_at(head->plan, tile, b);
+        placed_strip(head, &band, product, &strips[b]);
     }
 }
 
@@ -137,10 +168,19 @@ static void score_with_tables(locus_scores *s, const locus_tile *tile, const flo
                                       .row_stride = s->queries->row_stride,
                                       .width = plan->call.D,
                                       .table = locus_key_table(plan, head->in),
+                                      .scale = locus_key_table_scale(head),
                                       .panels = s->tables->key_panels,
                                       .entry_panels = s->entry_panels};
     const int key_side = locus_key_side_table(plan, head->in) != NULL;
     locus_strip key_strip = {0};
+    if (plan->place_axes > 0) {
+        const locus_band whole = locus_whole_tile(plan, tile);
+        locus_product_tile product = {0};
+        if (rows.table != NULL) locus_packed_placed_strips(head, tile, &rows, s->key_strips);
+        multiply_content(s, tile, &whole, content, &product);
+        if (key_side) locus_placed_key_side_add(head, tile, s->keys, s->score);
+        return;
+    }
     if (key_side) key_strip = locus_key_strip_products(head, tile, s->keys, s->key_strip);
     for (int64_t b = 0; b < locus_bands(tile); b++) {
         const locus_band band = locus_band_at(plan, tile, b);
@@ -163,19 +203,19 @@ static void multiply_positions(const locus_scores *s, const locus_tile *tile)
     const locus_plan *plan = s->head->plan;
     const int64_t D = plan->call.D;
     const locus_seen wanted = locus_tile_wanted(tile, 0);
-    const locus_product_tile product = {.c = s->pos_scores,
-                                        .c_stride = s->head->geometry->stride,
-                                        .a = s->queries->pos_q_rows,
-                                        .a_stride = D,
-                                        .panels =
-                                            s->tables->pos_k_panels + locus_panel_at(tile->key, D),
-                                        .rows = tile->rows,
-                                        .inner = D,
-                                        .columns = tile->columns,
-                                        .plus = locus_tile_bias(plan, s->bias, tile),
-                                        .plus_stride = -1,
-                                        .from = wanted.from,
-                                        .to = wanted.to};
+    const locus_product_tile product = {
+        .c = s->pos_scores,
+        .c_stride = s->head->geometry->stride,
+        .a = s->queries->pos_q_rows,
+        .a_stride = D,
+        .panels = s->tables->pos_k_panels + locus_panel_at(tile->key, D),
+        .rows = tile->rows,
+        .inner = D,
+        .columns = tile->columns,
+        .plus = plan->place_axes > 0 ? NULL : locus_tile_bias(plan, s->bias, tile),
+        .plus_stride = -1,
+        .from = wanted.from,
+        .to = wanted.to};
     plan->kernels->product(&product);
 }
 
@@ -185,7 +225,8 @@ static void score_without_tables(locus_scores *s, const locus_tile *tile, const 
 {
     const locus_plan *plan = s->head->plan;
     const int64_t D = plan->call.D;
-    locus_product_tile product = {.plus = locus_tile_bias(plan, s->bias, tile), .plus_stride = -1};
+    const float *bias = plan->place_axes > 0 ? NULL : locus_tile_bias(plan, s->bias, tile);
+    locus_product_tile product = {.plus = bias, .plus_stride = -1};
     const int positions = locus_present(&s->head->in->pos_q);
     if (positions && plan->has_reset) {
         multiply_positions(s, tile);

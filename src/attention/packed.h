@@ -17,6 +17,7 @@ typedef struct locus_table_product {
     const float *rows;
     int64_t row_stride, width;
     const locus_tensor *table;
+    float scale;         /* of its panels */
     const float *panels; /* the packed table; NULL: entry_panels takes what is missing */
     float *entry_panels;
 } locus_table_product;
@@ -24,5 +25,8 @@ typedef struct locus_table_product {
 /* Make the strip hold row_i . entry for the entries of the band. */
 void locus_packed_strip(const head_context *head, const locus_band *band,
                         const locus_table_product *product, locus_strip *strip);
+/* The same for all bands of a tile of given positions: every entry, once per query tile. */
+void locus_packed_placed_strips(const head_context *head, const locus_tile *tile,
+                                const locus_table_product *product, locus_strip *strips);
 
 #endif

@@ -3,6 +3,7 @@
 
 const locus_tensor *locus_key_table(const locus_plan *plan, const locus_tensors *in)
 {
+    if (plan->joined.rank != 0 && in == &plan->shapes) return &plan->joined;
     return locus_tensor_slot(in, plan->call.scheme->key_table);
 }
 

@@ -23,6 +23,18 @@ typedef struct locus_geometry {
 
 typedef struct locus_ragged locus_ragged;
 
+/* One axis of the positions that a call brings: pair (m, n) is served by
+ *     z = key[n] + query[m], cut to 0 .. count - 1;    distance of z = top - z
+ * which ascends with the position of the key. */
+typedef struct locus_place_axis {
+    int64_t top, count;
+    int64_t first; /* entry of z = 0 in rows of products with both axes */
+    int32_t *query, *key;
+    uint8_t *kinds;                 /* of LOCUS_LANES keys: see LOCUS_ADD_PLACES */
+    int64_t query_batch, key_batch; /* from one batch entry to the next, 0: all alike */
+    int64_t kinds_batch;
+} locus_place_axis;
+
 struct locus_plan {
     locus_call call;
     locus_tensors shapes; /* of every call to come; data pointers are not kept */
@@ -36,6 +48,12 @@ struct locus_plan {
     /* Distances that causal and window let through, z = most - delta ascending with the
      * key: span = most - least + 1 of them (0: no pair at all). */
     int64_t span;
+    /* Tables by z, and biases: table_span of them from distance table_top down. The same as above,
+     * unless the call brings positions: then z is that of its first axis. */
+    int64_t table_top, table_span;
+    locus_tensor joined; /* shape of the entries of two tables in one; rank 0: there is one */
+    int place_axes;      /* 0: pairs have the distances of their rows */
+    locus_place_axis places[2];
     int32_t *bias_row;  /* [span] row of `bias` by z, NULL: the hook is asked          */
     int32_t *table_row; /* [span] of a ragged batch: row of relative tables by z      */
     /* Relative tables: index[z] ascends with z from 0 to row_count - 1. Entry a is row
@@ -125,7 +143,8 @@ static inline int64_t locus_position_row(const locus_plan *plan, int64_t positio
 /* z among the distances of the whole of what is z = 0 in a shape of a ragged batch. */
 static inline int64_t locus_shape_start(const locus_plan *plan)
 {
-    return plan->whole != NULL && plan->span > 0 ? plan->whole->call.most - plan->call.most : 0;
+    return plan->whole != NULL && plan->table_span > 0 ? plan->whole->table_top - plan->table_top
+                                                       : 0;
 }
 
 /* The same of a table of any type, from entry `first` on. */

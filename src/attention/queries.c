@@ -42,7 +42,7 @@ static const float *head_row(const locus_tensor *t, int64_t h)
 
 /* to = scale (q + more) */
 static void load_rows(const head_context *head, const locus_queries *queries,
-                      const locus_tensor *more, float *to)
+                      const locus_tensor *more, float scale, float *to)
 {
     const int64_t D = head->plan->call.D;
     locus_rows q = locus_query_rows(head, &head->in->q, queries->first);
@@ -50,8 +50,8 @@ static void load_rows(const head_context *head, const locus_queries *queries,
         locus_load_rows(head->plan, to, q, queries->count, D);
         q = (locus_rows){to, D, LOCUS_F32};
     }
-    head->plan->kernels->scale_rows(to, D, q.data, q.stride, head_row(more, head->h),
-                                    locus_row_scale(head), queries->count, D, 0);
+    head->plan->kernels->scale_rows(to, D, q.data, q.stride, head_row(more, head->h), scale,
+                                    queries->count, D, 0);
 }
 
 /* content = turned (scale (q + u)) */
@@ -64,7 +64,7 @@ static void load_content(const head_context *head, locus_queries *queries)
     /* rows that are not scaled before are turned on their way */
     const int in_place = plan->turn_query != NULL && head->scale_in_panels &&
                          !locus_present(&head->in->u) && !locus_is_half(q);
-    if (!in_place) load_rows(head, queries, &head->in->u, content);
+    if (!in_place) load_rows(head, queries, &head->in->u, locus_row_scale(head), content);
     if (plan->turn_query == NULL) return;
     locus_turn_rows(plan, (locus_sums){content, D},
                     in_place ? locus_query_row(head, q, queries->first) : content,
@@ -110,7 +110,8 @@ void locus_queries_load(const head_context *head, locus_queries *queries)
         queries->content = queries->with_position = queries->content_rows;
         queries->row_stride = head->plan->call.D;
         if (queries->position_rows != NULL) {
-            load_rows(head, queries, &head->in->w, queries->position_rows);
+            load_rows(head, queries, &head->in->w, locus_position_row_scale(head),
+                      queries->position_rows);
             queries->with_position = queries->position_rows;
         }
     }

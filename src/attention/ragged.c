@@ -23,7 +23,7 @@ static void cut_axis(locus_tensor *t, uint32_t axis, int64_t rows)
 static void cut_positions(const locus_call *call, int64_t first, int64_t rows, locus_tensor *t)
 {
     if (!locus_present(t)) return;
-    const int64_t axes = call->options.axes;
+    const int64_t axes = locus_position_axes(call);
     t->data = (int64_t *)t->data + first * axes;
     t->shape[t->rank - (axes > 1 ? 2 : 1)] = rows;
 }

@@ -189,6 +189,36 @@ static void reduce_keys(const key_sums *k, locus_sums from, const locus_tensor *
                          (first ? from.data : sums) + at, count, width, k->call->accumulate);
 }
 
+/* Of two tables in a ragged batch, the entries of each go to the rows of their own. */
+static void reduce_key_table(const locus_backward_call *call, const locus_plan *plan,
+                             const backward_task *task, locus_sums from, int64_t low, int64_t high)
+{
+    const locus_kernels *k = plan->kernels;
+    const int64_t width = from.row_stride;
+    const locus_tensor *table = locus_key_table(plan, call->grad);
+    const int two = plan->joined.rank != 0 && plan->whole != NULL;
+    if (!two) {
+        add_rows(k, from, width, table_target(plan, table, task), low, high);
+        return;
+    }
+    const locus_tensor *const tables[] = {
+        table, locus_tensor_slot(call->grad, plan->call.scheme->second_table)};
+    for (int axis = 0; axis < 2; axis++) {
+        const locus_place_axis *p = &plan->places[axis];
+        const locus_sums own = {from.data + p->first * width, width};
+        if (tables[axis] == NULL) continue;
+        const locus_tensor *t = tables[axis];
+        const target to = {t->rank == 3 ? locus_f32(t, task->h, 0, 0) : t->data,
+                           t->stride[t->rank - 2],
+                           0,
+                           p->count,
+                           0,
+                           1,
+                           plan->entry_row + p->first};
+        add_rows(k, own, width, to, low, high);
+    }
+}
+
 /* Rows [low, high) of one task's slot. */
 static void reduce_task(const locus_backward_call *call, int64_t number, int64_t low, int64_t high)
 {
@@ -205,9 +235,7 @@ static void reduce_task(const locus_backward_call *call, int64_t number, int64_t
     const key_sums keys = {call, plan, &task, first_key, low, min_i64(high, c->Tk)};
     if (s.k.data) reduce_keys(&keys, s.k, &g->k, call->key_sums);
     if (s.v.data) reduce_keys(&keys, s.v, &g->v, call->value_sums);
-    if (s.key_table.data)
-        add_rows(k, s.key_table, c->D, table_target(plan, locus_key_table(plan, g), &task), low,
-                 high);
+    if (s.key_table.data) reduce_key_table(call, plan, &task, s.key_table, low, high);
     if (wanted.key_side_table && !has_one_table(plan))
         add_rows(k, s.key_side_table, c->D,
                  table_target(plan, locus_key_side_table(plan, g), &task), low, high);
@@ -226,15 +254,15 @@ static void reduce_task(const locus_backward_call *call, int64_t number, int64_t
                  position_target(plan, &g->pos_k, &task, locus_position_row(plan, 0), c->Tk), low,
                  high);
     if (s.bias) {
-        const int64_t start = locus_shape_start(plan), end = min_i64(high, start + plan->span);
-        double *total = call->bias_total + task.h * whole->span;
+        const int64_t start = locus_shape_start(plan),
+                      end = min_i64(high, start + plan->table_span);
+        double *total = call->bias_total + task.h * whole->table_span;
         for (int64_t z = max_i64(low, start); z < end; z++) total[z] += s.bias[z - start];
     }
     if (s.pair_bias && low == 0)
         for (int64_t x = 0; x < locus_bias_numbers(plan); x++) call->exact[x] += s.pair_bias[x];
     if (s.cls && low == 0) {
-        call->cls_total[2 * task.h] += s.cls[0];
-        call->cls_total[2 * task.h + 1] += s.cls[1];
+        for (int i = 0; i < CLS_ROWS; i++) call->cls_total[CLS_ROWS * task.h + i] += s.cls[i];
     }
     if (s.sink && low == 0) call->sink_total[task.h] += *s.sink;
 }
@@ -251,7 +279,7 @@ static void reduce_rows(void *context, size_t index, uint32_t worker)
 
 static int64_t row_numbers(const locus_plan *plan)
 {
-    int64_t rows = max_i64(plan->span, plan->row_count);
+    int64_t rows = max_i64(plan->table_span, plan->row_count);
     if (plan->ragged == NULL) return max_i64(rows, max_i64(plan->call.Tk, plan->call.Tq));
     rows = max_i64(rows, plan->call.R);
     if (locus_present(&plan->shapes.pos_q)) rows = max_i64(rows, plan->shapes.pos_q.shape[1]);
@@ -281,10 +309,10 @@ typedef struct pulled {
  * waits in a register instead of in memory. */
 static void pull_back_rows(const locus_plan *plan, const double *by_z, double *to)
 {
-    for (int64_t z = 0; z < plan->span;) {
+    for (int64_t z = 0; z < plan->table_span;) {
         const int32_t row = plan->bias_row[z];
         double sum = to[row * plan->call.H];
-        for (; z < plan->span && plan->bias_row[z] == row; z++) sum += by_z[z];
+        for (; z < plan->table_span && plan->bias_row[z] == row; z++) sum += by_z[z];
         to[row * plan->call.H] = sum;
     }
 }
@@ -293,14 +321,14 @@ static void pull_back_head(void *context, size_t head, uint32_t worker)
 {
     const pulled *p = context;
     const locus_plan *plan = p->call->plan;
-    const double *by_z = p->call->bias_total + (int64_t)head * plan->span;
+    const double *by_z = p->call->bias_total + (int64_t)head * plan->table_span;
     const int64_t h = (int64_t)head;
     (void)worker;
     if (plan->bias_row != NULL)
         pull_back_rows(plan, by_z, (double *)p->twins.bias.data + h);
     else
-        plan->call.scheme->bias_grad(&plan->call, p->call->in, h, plan->call.most, 0, plan->span,
-                                     by_z, &p->twins);
+        plan->call.scheme->bias_grad(&plan->call, p->call->in, h, plan->table_top, 0,
+                                     plan->table_span, by_z, &p->twins);
 }
 
 /* Heads that share a parameter add to it one after another: in one order, whatever the threads. */
@@ -323,9 +351,9 @@ void locus_reduce_bias(const locus_backward_call *call)
     }
     if (call->wanted.cls)
         for (int64_t h = 0; h < plan->call.H; h++)
-            for (int64_t i = 0; i < 2; i++) {
+            for (int64_t i = 0; i < g->cls.shape[0]; i++) {
                 float *at = (float *)g->cls.data + locus_offset(&g->cls, i, h, 0, 0);
-                *at = (float)((double)*at + call->cls_total[2 * h + i]);
+                *at = (float)((double)*at + call->cls_total[CLS_ROWS * h + i]);
             }
 }
 

@@ -36,7 +36,8 @@ const float *locus_content_rows(const locus_scores *s, const locus_tile *tile)
 
 const float *locus_tile_bias(const locus_plan *plan, const float *bias, const locus_tile *tile)
 {
-    return bias != NULL ? bias + locus_z_of(plan, tile->delta_00) : NULL;
+    if (bias == NULL || plan->place_axes > 0) return bias;
+    return bias + locus_z_of(plan, tile->delta_00);
 }
 
 void locus_reset_positions(const locus_scores *s, const locus_tile *tile)

@@ -74,8 +74,8 @@ size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char
     slot->pos_q = take_rows(&arena, wanted->pos_q, c->Tq, c->D);
     slot->pos_k = take_rows(&arena, wanted->pos_k, c->Tk, c->D);
     if (same_table && wanted->key_side_table) slot->key_side_table = slot->key_table;
-    if (wanted->bias) slot->bias = locus_take(&arena, plan->span, sizeof *slot->bias);
-    if (wanted->cls) slot->cls = locus_take(&arena, 2, sizeof *slot->cls);
+    if (wanted->bias) slot->bias = locus_take(&arena, plan->table_span, sizeof *slot->bias);
+    if (wanted->cls) slot->cls = locus_take(&arena, CLS_ROWS, sizeof *slot->cls);
     if (wanted->sink) slot->sink = locus_take(&arena, 1, sizeof *slot->sink);
     if (wanted->pair_bias)
         slot->pair_bias = locus_take(&arena, locus_bias_numbers(plan), sizeof *slot->pair_bias);

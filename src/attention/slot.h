@@ -20,7 +20,7 @@ typedef struct locus_slot {
     locus_sums pos_q;             /* [Tq][D]                       */
     locus_sums pos_k;             /* [Tk][D]                       */
     double *bias;                 /* [span] by z                   */
-    double *cls;                  /* [2]                           */
+    double *cls;                  /* [CLS_ROWS]                    */
     double *pair_bias;            /* twins of the parameters of a bias by pair           */
     double *sink;                 /* [1]                           */
     int pos_q_fresh, pos_k_fresh; /* hold nothing yet, like k and v */

@@ -6,6 +6,7 @@
 #include "attention/bias_parameters.h"
 #include "attention/entry_run.h"
 #include "attention/key_side.h"
+#include "attention/placed.h"
 
 /* ---- sums over rows and over keys ---- */
 
@@ -266,6 +267,9 @@ static void spread_bias(const locus_backward_worker *w, const float *T)
 {
     const locus_plan *plan = w->head.plan;
     const locus_tile *tile = &w->tile;
+    for (int64_t i = 0; plan->place_axes > 0 && i < tile->rows; i++)
+        locus_placed_sum(&w->head, tile, i, T + i * w->head.geometry->stride, w->slot->bias);
+    if (plan->place_axes > 0) return;
     const int64_t z_00 = locus_z_of(plan, tile->delta_00);
     const int64_t last = tile->rows - 1, distances = locus_tile_distances(tile);
     float *sums = w->diagonal;
@@ -277,19 +281,20 @@ static void spread_bias(const locus_backward_worker *w, const float *T)
 }
 
 /* The same of a bias by pair, run by run, to its parameters. */
-static void spread_pair_bias(const locus_backward_worker *w, const locus_gradient_rows *rows)
+static void spread_pair_bias(const locus_backward_worker *w)
 {
     const locus_plan *plan = w->head.plan;
     const locus_tile *tile = &w->tile;
     const locus_tensors twins = locus_bias_twins(plan, w->slot->pair_bias);
     for (int64_t i = 0; i < tile->rows; i++) {
-        const int64_t from = tile->from[i], count = tile->to[i] - from;
-        const float *ds = w->grad + i * w->head.geometry->stride + from;
-        for (int64_t j = 0; j < count; j++) w->pair_ds[j] = (double)ds[j];
-        if (count > 0)
-            plan->call.scheme->bias_grad(&plan->call, w->head.in, w->head.h,
-                                         rows->queries.position + i, tile->key + from, count,
-                                         w->pair_ds, &twins);
+        const float *ds = w->grad + i * w->head.geometry->stride;
+        int64_t m, n, count;
+        for (int64_t j = tile->from[i]; j < tile->to[i]; j++) w->pair_ds[j] = (double)ds[j];
+        for (int64_t j = tile->from[i]; j < tile->to[i]; j += count) {
+            count = locus_placed_run(&w->head, tile, i, j, &m, &n);
+            plan->call.scheme->bias_grad(&plan->call, w->head.in, w->head.h, m, n, count,
+                                         w->pair_ds + j, &twins);
+        }
     }
 }
 
@@ -300,18 +305,35 @@ static void spread_reset(const locus_backward_worker *w, const locus_gradient_ro
     const int64_t stride = w->head.geometry->stride;
     const int64_t first = locus_position_row(w->head.plan, rows->queries.position);
     const int64_t first_key = locus_position_row(w->head.plan, tile->key);
-    double total[2] = {0.0, 0.0};
+    double total[CLS_ROWS] = {0.0};
+    const int64_t corner = w->head.in->cls.shape[0] - 1; /* the row of m = n = 0 */
     for (int64_t i = 0; i < tile->rows; i++) {
         const int first_row = first + i == 0;
         const int64_t columns = first_row ? tile->columns : first_key == 0 ? 1 : 0;
         for (int64_t j = 0; j < columns; j++) {
-            total[first_row ? 0 : 1] += (double)T[i * stride + j];
+            const int is_corner = first_row && j == 0 && first_key == 0 && corner == 2;
+            total[is_corner ? 2 : first_row ? 0 : 1] += (double)T[i * stride + j];
             T[i * stride + j] = 0.0f;
         }
     }
     if (w->slot->cls == NULL) return;
-    w->slot->cls[0] += total[0];
-    w->slot->cls[1] += total[1];
+    for (int r = 0; r < CLS_ROWS; r++) w->slot->cls[r] += total[r];
+}
+
+/* dS in the room of P, which is spent, without the pairs that are reset. */
+static float *take_reset(locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    float *T = w->scores.score;
+    memcpy(T, w->grad, (size_t)(w->tile.rows * w->head.geometry->stride) * sizeof *T);
+    spread_reset(w, rows, T);
+    return T;
+}
+
+static void spread_reset_bias(locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    if (w->slot->bias == NULL && w->slot->cls == NULL) return;
+    const float *T = take_reset(w, rows);
+    if (w->slot->bias != NULL) spread_bias(w, T);
 }
 
 static void spread_positions(locus_backward_worker *w, const locus_gradient_rows *rows)
@@ -321,11 +343,7 @@ static void spread_positions(locus_backward_worker *w, const locus_gradient_rows
     const int64_t D = head->plan->call.D;
     locus_tile *tile = &w->tile;
     float *T = w->grad;
-    if (head->plan->has_reset) {
-        T = w->scores.score; /* P is spent */
-        memcpy(T, w->grad, (size_t)(tile->rows * head->geometry->stride) * sizeof *T);
-        spread_reset(w, rows, T);
-    }
+    if (head->plan->has_reset) T = take_reset(w, rows);
     if (slot->bias != NULL) spread_bias(w, T);
     tile->skips_reset = head->plan->has_reset;
     if (w->call->wanted.pos_q) {
@@ -419,8 +437,10 @@ void locus_spread_tile(locus_backward_worker *w, locus_gradient_rows *rows)
     spread_key_side_table(w, &keys);
     if (locus_present(&w->head.in->pos_q))
         spread_positions(w, rows);
+    else if (w->head.plan->has_reset)
+        spread_reset_bias(w, rows);
     else if (w->slot->bias != NULL)
         spread_bias(w, w->grad);
-    if (w->slot->pair_bias != NULL) spread_pair_bias(w, rows);
+    if (w->slot->pair_bias != NULL) spread_pair_bias(w);
     rows->fresh = 0;
 }

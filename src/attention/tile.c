@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/places.h"
 #include "core/random.h"
 
 /* Returns 1 if causal and window let every pair of the tile through. */
@@ -373,25 +374,42 @@ void locus_tile_drop(const head_context *head, const locus_tile *tile, const flo
         drop_one_by_one(head, tile, in, out, also, &rule);
 }
 
-static int64_t number_of(const locus_pair_view *view, int64_t i, int64_t j)
+static int64_t number_of(const head_context *head, const locus_tile *tile,
+                         const locus_pair_view *view, int64_t i, int64_t j)
 {
+    const locus_plan *plan = head->plan;
+    if (view->placed)
+        return plan
+            ->index[plan->places[view->axis].first +
+                    locus_place_z(plan, view->axis, head->b, tile->query + i, tile->key + j)];
     const int64_t number = view->origin + i * view->row + j * view->column;
     return view->index != NULL ? view->index[number] : number;
+}
+
+static void patch(const head_context *head, const locus_tile *tile, const float *T, locus_sums to,
+                  locus_pair_view to_view, const locus_operand *from, locus_pair_view from_view,
+                  int64_t width)
+{
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t j = tile->from[i]; j < tile->to[i]; j++) {
+            const int64_t f = number_of(head, tile, &from_view, i, j);
+            if (!from->bad[f] || !is_seen(head, tile, i, j)) continue;
+            float *sum = to.data + number_of(head, tile, &to_view, i, j) * to.row_stride;
+            const float weight = T[i * head->geometry->stride + j];
+            if (from->of_weights && weight == 0.0f && is_dropped(head, tile, i, j)) continue;
+            for (int64_t c = 0; c < width; c++)
+                sum[c] += weight * from->raw[f * from->raw_stride + c];
+        }
 }
 
 void locus_patch(const head_context *head, const locus_tile *tile, const float *T, locus_sums to,
                  locus_pair_view to_view, const locus_operand *from, locus_pair_view from_view,
                  int64_t width)
 {
+    const int placed = to_view.placed || from_view.placed;
     if (!from->any_bad) return;
-    for (int64_t i = 0; i < tile->rows; i++)
-        for (int64_t j = tile->from[i]; j < tile->to[i]; j++) {
-            const int64_t f = number_of(&from_view, i, j);
-            if (!from->bad[f] || !is_seen(head, tile, i, j)) continue;
-            float *sum = to.data + number_of(&to_view, i, j) * to.row_stride;
-            const float weight = T[i * head->geometry->stride + j];
-            if (from->of_weights && weight == 0.0f && is_dropped(head, tile, i, j)) continue;
-            for (int64_t c = 0; c < width; c++)
-                sum[c] += weight * from->raw[f * from->raw_stride + c];
-        }
+    for (int axis = 0; axis < (placed ? head->plan->place_axes : 1); axis++) {
+        to_view.axis = from_view.axis = axis;
+        patch(head, tile, T, to, to_view, from, from_view, width);
+    }
 }

@@ -93,15 +93,21 @@ void locus_tile_drop(const head_context *head, const locus_tile *tile, const flo
 typedef struct locus_pair_view {
     int64_t origin, row, column;
     const int32_t *index; /* NULL: the number itself */
+    int placed;           /* 1: the entry of given positions, on axis `axis` */
+    int axis;
 } locus_pair_view;
-static inline locus_pair_view locus_by_row(void) { return (locus_pair_view){0, 1, 0, NULL}; }
-static inline locus_pair_view locus_by_column(void) { return (locus_pair_view){0, 0, 1, NULL}; }
+static inline locus_pair_view locus_by_row(void) { return (locus_pair_view){.row = 1}; }
+static inline locus_pair_view locus_by_column(void) { return (locus_pair_view){.column = 1}; }
 static inline locus_pair_view locus_by_entry(const locus_plan *plan, const locus_tile *tile)
 {
-    return (locus_pair_view){0, -1, 1, plan->index + locus_z_of(plan, tile->delta_00)};
+    if (plan->place_axes > 0) return (locus_pair_view){.placed = 1};
+    return (locus_pair_view){.row = -1,
+                             .column = 1,
+                             .index = plan->index + locus_z_of(plan, tile->delta_00)};
 }
 
-/* to[.] += T[i][j] raw[.] over the seen pairs whose row of `from` is bad. */
+/* to[.] += T[i][j] raw[.] over the seen pairs whose row of `from` is bad; with entries of two axes
+ * on one side, on each. */
 void locus_patch(const head_context *head, const locus_tile *tile, const float *T, locus_sums to,
                  locus_pair_view to_view, const locus_operand *from, locus_pair_view from_view,
                  int64_t width);

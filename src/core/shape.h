@@ -15,7 +15,9 @@
 /* Every name that a call gives an extent to; -1: not known (yet). */
 #define LOCUS_AXIS_NAMES(X)                                                                        \
     X(B)                                                                                           \
-    X(H) X(Hk) X(Tq) X(Tk) X(D) X(Dv) X(E) X(T) X(M) X(HD) X(R) X(S1) X(pairs) X(axes) X(buckets)
+    X(H)                                                                                           \
+    X(Hk)                                                                                          \
+    X(Tq) X(Tk) X(D) X(Dv) X(E) X(T) X(M) X(HD) X(R) X(Ry) X(Rx) X(S1) X(pairs) X(axes) X(buckets)
 
 enum { LOCUS_FREE_AXES = 4 };
 

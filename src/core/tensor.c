@@ -22,7 +22,8 @@ static const char *const names[] = {
     FIELD(b_pq),       FIELD(b_pk),     FIELD(w_rk),        FIELD(w_rq),        FIELD(b_rk),
     FIELD(b_rq),
 };
-static const char *const later_names[] = {"pos_query", "gate", "b_r"}; /* fields behind `own` */
+static const char *const later_names[] = {"pos_query", "gate", "b_r",
+                                          "log_gate",  "w_f",  "b_f"}; /* fields behind `own` */
 enum {
     NAMES = sizeof names / sizeof *names,
     LATER_NAMES = sizeof later_names / sizeof *later_names,

@@ -30,6 +30,7 @@ _Static_assert(LOCUS_LANES % VL == 0 && LOCUS_PANEL % (GEMM_VECTORS * VL) == 0,
 #include "kernels/half.inc.c"
 #include "kernels/lookup.inc.c"
 #include "kernels/norm.inc.c"
+#include "kernels/places.inc.c"
 #include "kernels/rows.inc.c"
 #include "kernels/softmax.inc.c"
 #include "kernels/softmax_rows.inc.c"

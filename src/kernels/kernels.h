@@ -320,6 +320,23 @@ typedef LOCUS_SCALE_ROWS((*locus_scale_rows_fn));
     void name(float *y, const float *x, const float *gain, int64_t columns, int resume)
 typedef LOCUS_MUL_GAIN((*locus_mul_gain_fn));
 
+/* Places of LOCUS_LANES keys in a row: of no kind, each one above the one before, all the same. */
+enum { LOCUS_PLACES_ANY, LOCUS_PLACES_RISE, LOCUS_PLACES_STAND };
+
+/* y[j] += x[z_j], z_j = places[j] + shift cut to 0 .. last, for from <= j < to; with kinds[j /
+ * LOCUS_LANES]. y is read and written, places and kinds are read, in whole groups of LOCUS_LANES:
+ * what lies outside from .. to - 1 there may become anything. */
+#define LOCUS_ADD_PLACES(name)                                                                     \
+    void name(float *y, const float *x, const int32_t *places, const uint8_t *kinds,               \
+              int32_t shift, int32_t last, int64_t from, int64_t to)
+typedef LOCUS_ADD_PLACES((*locus_add_places_fn));
+
+/* The transpose: y[z_j] += x[j] for from <= j < to, and nothing else. */
+#define LOCUS_FOLD_PLACES(name)                                                                    \
+    void name(float *y, const float *x, const int32_t *places, const uint8_t *kinds,               \
+              int32_t shift, int32_t last, int64_t from, int64_t to)
+typedef LOCUS_FOLD_PLACES((*locus_fold_places_fn));
+
 #include "kernels/operators.h"
 
 typedef struct locus_kernels {
@@ -358,6 +375,8 @@ typedef struct locus_kernels {
     locus_scale_fn scale;
     locus_scale_rows_fn scale_rows;
     locus_mul_gain_fn mul_gain;
+    locus_add_places_fn add_places;
+    locus_fold_places_fn fold_places;
     locus_activate_rows_fn activate_rows;
     locus_activate_grad_fn activate_grad;
     locus_norm_rows_fn norm_rows;

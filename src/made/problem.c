@@ -128,6 +128,16 @@ static int64_t table_rows(const made_problem *p, const locus_scheme_info *scheme
     return 2 * p->request.T - 1;
 }
 
+/* Rows of pixels, as square as T allows. */
+static int64_t grid_width(const made_problem *p)
+{
+    int64_t width = 1;
+    while (width * width < p->request.T) width++;
+    return width;
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
 static locus_extents extents_of(const made_problem *p, const locus_scheme_info *scheme)
 {
     const locus_problem_request *r = &p->request;
@@ -144,6 +154,8 @@ static locus_extents extents_of(const made_problem *p, const locus_scheme_info *
         .M = 0,
         .HD = r->H * r->D,
         .R = table_rows(p, scheme),
+        .Ry = 2 * ceil_div(r->T, grid_width(p)) - 1,
+        .Rx = 2 * grid_width(p) - 1,
         .S1 = 2,
         .pairs = r->D / 2,
         .axes = 1,
@@ -221,6 +233,17 @@ static void fill_rows(locus_tensor *t)
     for (int64_t i = 0; i < t->shape[0]; i++) ((int64_t *)t->data)[i] = i;
 }
 
+/* Pixels in the order of the rows, or the positions of the rows themselves. */
+static void fill_positions(const made_problem *p, locus_tensor *t)
+{
+    const int64_t axes = t->rank > 1 ? t->shape[t->rank - 1] : 1, width = grid_width(p);
+    int64_t *to = t->data;
+    for (int64_t i = 0; i < t->shape[0]; i++) {
+        to[i * axes] = axes > 1 ? i / width : i;
+        if (axes > 1) to[i * axes + 1] = i % width;
+    }
+}
+
 /* Extents that no call knows (the features of a learned function, the length of a map). */
 enum { FEATURES = 8 };
 
@@ -240,7 +263,9 @@ static locus_status add_tensor(made_problem *p, const locus_scheme_info *scheme,
     *tensor = locus_view(NULL, is_map ? LOCUS_I64 : LOCUS_F32, rank, shape);
     tensor->data = new_block(p, locus_tensor_elements(tensor), locus_dtype_bytes(tensor->dtype));
     if (tensor->data == NULL) return no_memory(error);
-    if (is_map)
+    if (is_map && strstr(info->name, "_positions") != NULL)
+        fill_positions(p, tensor);
+    else if (is_map)
         fill_rows(tensor);
     else
         fill(p, tensor, info->name);
@@ -254,7 +279,8 @@ static int is_extra(const locus_problem_request *request, const locus_tensor_inf
 {
     const int replaces =
         own && (info->uses & (LOCUS_USE_PLAN | LOCUS_USE_QUERY)) != 0 && !info->required;
-    const int optional = !own && !info->required && strncmp(info->name, "b_", 2) != 0 &&
+    const int gates = (info->uses & LOCUS_USE_QUERY) != 0;
+    const int optional = !own && !info->required && (gates || strncmp(info->name, "b_", 2) != 0) &&
                          strcmp(info->name, "w_o") != 0;
     if (request->with != NULL && strcmp(request->with, info->name) == 0) return 0;
     if (request->without != NULL && strcmp(request->without, info->name) == 0) return 1;

@@ -31,9 +31,28 @@ static locus_status check_positions(const locus_mpi_plan *plan, const locus_tens
     return check_axis(t, name, ring_position_axis(plan, t), rows, error);
 }
 
+/* What a rank would have to know of the rows of others: gates of all positions in between, and the
+ * distances of positions that are not here yet. */
+static locus_status refuse_places(const locus_mpi_plan *plan, const locus_tensors *s,
+                                  locus_error *error)
+{
+    static const char *const names[] = {"q_positions", "k_positions", "log_gate", "log_decay"};
+    const locus_scheme_info *scheme = locus_scheme_find(plan->config.scheme);
+    const int turns = scheme != NULL && (scheme->terms & LOCUS_TERM_ROTATION) != 0;
+    for (size_t i = turns ? 2 : 0; i < sizeof names / sizeof *names; i++) {
+        const int index = locus_tensor_index(names[i]);
+        if (index >= 0 && locus_present(locus_tensor_at_const(s, (size_t)index)))
+            return locus_fail(error, LOCUS_ERR_UNSUPPORTED,
+                              "tensor %s: found over ranks with scheme %s, expected none", names[i],
+                              plan->config.scheme);
+    }
+    return LOCUS_OK;
+}
+
 locus_status ring_check_shapes(const locus_mpi_plan *plan, const locus_tensors *s,
                                locus_error *error)
 {
+    LOCUS_TRY(refuse_places(plan, s, error));
     const int64_t queries = s->q.shape[2], keys = s->k.shape[2], all_keys = plan->layout.k.rows;
     LOCUS_TRY(check_axis(&s->v, "v", 2, keys, error));
     LOCUS_TRY(check_axis(&s->key_mask, "key_mask", 1, keys, error));

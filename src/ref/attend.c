@@ -43,6 +43,8 @@ static void ask_hooks(ref_attention *at, ref_memory *memory)
     const locus_call *call = at->call;
     const locus_scheme *scheme = call->scheme;
     const int64_t distances = at->distances;
+    at->log_gain = ask_gain(call, memory);
+    if (call->placed) return; /* pair by pair */
     if (scheme->row != NULL) {
         at->row = locus_ref_take(memory, distances, 1, sizeof(int64_t));
         for (int64_t x = 0; at->row != NULL && x < distances; x++)
@@ -58,7 +60,6 @@ static void ask_hooks(ref_attention *at, ref_memory *memory)
         at->dbias = locus_ref_take(memory, call->H, distances, sizeof(double));
         at->used = locus_ref_take(memory, call->H, distances, sizeof(uint8_t));
     }
-    at->log_gain = ask_gain(call, memory);
 }
 
 /* The fold: db_h(delta) is the sum of ds over all pairs at that distance. */
@@ -137,12 +138,11 @@ static double *value_row(const ref_attention *at, const locus_tensors *from, int
 static void output_row(const ref_attention *at, double *out)
 {
     const locus_call *call = at->call;
-    const int64_t m = locus_ref_query_position(at);
     for (int64_t n = 0; n < call->Tk; n++) {
         if (!at->visible[n] || at->keep[n] == 0.0) continue;
         const double a = at->keep[n] * at->weight[n];
         const double *rv =
-            locus_ref_table_row(at, at->in, at->value_table, m - locus_ref_key_position(at, n));
+            locus_ref_table_row(at, at->in, at->value_table, locus_ref_distance(at, n, 0));
         locus_ref_add(out, a, value_row(at, at->in, n), call->Dv);
         if (rv != NULL) locus_ref_add(out, a, rv, call->Dv);
     }
@@ -158,11 +158,11 @@ static void sink_grad(const ref_attention *at, double lse, double mean, double d
 static void output_row_grad(const ref_attention *at, const double *dout, double lse, double dlse)
 {
     const locus_call *call = at->call;
-    const int64_t m = locus_ref_query_position(at), Dv = call->Dv;
+    const int64_t Dv = call->Dv;
     double mean = 0.0; /* sum a da */
     for (int64_t n = 0; n < call->Tk; n++) {
         if (!at->visible[n]) continue;
-        const int64_t delta = m - locus_ref_key_position(at, n);
+        const int64_t delta = locus_ref_distance(at, n, 0);
         const double *rv = locus_ref_table_row(at, at->in, at->value_table, delta);
         double product = locus_ref_dot(dout, value_row(at, at->in, n), Dv);
         if (rv != NULL) product += locus_ref_dot(dout, rv, Dv);
@@ -243,8 +243,10 @@ static void attend_head(ref_attention *at, const locus_results *results,
         at->sequence = locus_call_sequence(at->call, at->s);
         const int64_t first = at->sequence.first_query, past = first + at->sequence.queries;
         load_keys(at);
+        locus_ref_sum_gates(at);
         for (at->i = first; at->i < past; at->i++) attend_row(at, results, dresults);
         if (at->grad != NULL) store_key_gradients(at);
+        if (at->grad != NULL) locus_ref_gates_grad(at);
     }
 }
 
@@ -260,6 +262,7 @@ static void take_rows(ref_attention *at, ref_memory *memory)
     at->keep = locus_ref_take(memory, call->Tk, 1, sizeof(double));
     at->dweight = locus_ref_take(memory, call->Tk, 1, sizeof(double));
     at->visible = locus_ref_take(memory, call->Tk, 1, sizeof(uint8_t));
+    locus_ref_take_gates(at, memory);
     if (!call->scheme->counts) return;
     at->place = locus_ref_take(memory, call->Tk, 1, sizeof(double));
     at->dplace = locus_ref_take(memory, call->Tk, 1, sizeof(double));

@@ -26,6 +26,7 @@ static int has_part(const locus_explainer *e, enum ref_part part)
         return scheme->bias != NULL && (scheme->bias_row == NULL || locus_present(&in->bias));
     case REF_RESET: return locus_present(&in->cls);
     case REF_SOFTCAP: return e->call.softcap > 0.0;
+    case REF_GATES: return locus_present(&in->log_gate);
     case REF_DENSE: return locus_present(&in->bias_dense);
     case REF_PARTS: break;
     }
@@ -47,6 +48,7 @@ static locus_explainer_term describe_part(const locus_explainer *e, enum ref_par
         [REF_BIAS] = {LOCUS_TERM_BIAS, "bias", "b_h[m - n]"},
         [REF_RESET] = {LOCUS_TERM_POSITION_POSITION, "cls", "cls_h, where m = 0 or n = 0"},
         [REF_SOFTCAP] = {0, "softcap", "C tanh(s / C) - s"},
+        [REF_GATES] = {0, "log_gate", "log_gate[n + 1] + ... + log_gate[m]"},
         [REF_DENSE] = {0, "bias_dense", "bias_dense[m, n]"},
     };
     static const locus_explainer_term split[REF_PARTS] = {
@@ -62,8 +64,14 @@ static locus_explainer_term describe_part(const locus_explainer *e, enum ref_par
                                                    "p_m . RK[row(m - n)]"};
     static const locus_explainer_term counted = {LOCUS_TERM_CONTENT_POSITION, "content-position",
                                                  "q_m . RK[counted(m, n)]"};
+    static const locus_explainer_term decayed = {LOCUS_TERM_CONTENT, "content",
+                                                 "c sum_d q_md k_nd e^(P_md - P_nd)"};
+    static const locus_explainer_term two_axes = {LOCUS_TERM_CONTENT_POSITION, "content-position",
+                                                  "q_m . RK[dy] + q_m . RK2[dx]"};
     static const locus_explainer_term by_pair = {LOCUS_TERM_BIAS, "bias", "b_h(m, n)"};
     if (part == REF_CONTENT && e->call.pairs > 0) return turned;
+    if (part == REF_CONTENT && e->call.scheme->log_decay != 0) return decayed;
+    if (part == REF_CONTENT_POSITION && e->call.scheme->second_table != 0) return two_axes;
     if (part == REF_BIAS && e->call.scheme->bias_by_pair) return by_pair;
     if (part == REF_BIAS && locus_present(&e->in.gate)) return gated;
     if (part == REF_CONTENT_POSITION && e->call.scheme->counts) return counted;
@@ -103,6 +111,31 @@ static double *turn_all(locus_explainer *e, const locus_tensor *from, int is_key
     return turned;
 }
 
+/* The sums of gates and decays of every head. */
+static void sum_gates(locus_explainer *e)
+{
+    ref_attention at = e->at;
+    const int64_t heads = e->call.B * e->call.H;
+    locus_ref_take_gates(&at, &e->memory);
+    const int64_t gates = at.gates != NULL ? e->in.log_gate.shape[2] : 0;
+    const locus_tensor *decay =
+        at.decays != NULL ? locus_tensor_slot(&e->in, e->call.scheme->log_decay) : NULL;
+    e->gate_step = gates;
+    e->decay_step = decay != NULL ? decay->shape[2] * e->call.D : 0;
+    e->gates = gates > 0 ? locus_ref_take(&e->memory, heads, gates, sizeof(double)) : NULL;
+    e->decays =
+        decay != NULL ? locus_ref_take(&e->memory, heads, e->decay_step, sizeof(double)) : NULL;
+    for (int64_t x = 0; !e->memory.failed && x < heads; x++)
+        for (at.s = 0; at.s < locus_sequence_count(&e->call); at.s++) {
+            at.b = x / e->call.H;
+            at.h = x % e->call.H;
+            at.sequence = locus_call_sequence(&e->call, at.s);
+            at.gates = e->gates != NULL ? e->gates + x * e->gate_step : NULL;
+            at.decays = e->decays != NULL ? e->decays + x * e->decay_step : NULL;
+            locus_ref_sum_gates(&at);
+        }
+}
+
 static void prepare(locus_explainer *e, const locus_tensors *in)
 {
     const locus_tensors wide = locus_ref_widen_all(&e->memory, in);
@@ -124,6 +157,7 @@ static void prepare(locus_explainer *e, const locus_tensors *in)
     if (e->call.scheme->counts)
         e->place =
             locus_ref_take(&e->memory, (int64_t)e->call.threads, e->call.Tk, sizeof *e->place);
+    sum_gates(e);
     list_terms(e);
 }
 

@@ -44,6 +44,8 @@ static ref_attention row_at(const explain_job *job, int64_t row, uint32_t worker
     at.sequence = locus_call_sequence(call, at.s);
     at.q = e->q + ((at.b * call->H + at.h) * call->Tq + at.i) * call->D;
     at.k = e->k + (at.b * call->Hk + kv_head) * call->Tk * call->D;
+    if (e->gates != NULL) at.gates = e->gates + (at.b * call->H + at.h) * e->gate_step;
+    if (e->decays != NULL) at.decays = e->decays + (at.b * call->H + at.h) * e->decay_step;
     if (e->place != NULL) at.place = e->place + worker * call->Tk;
     locus_ref_count_row(&at);
     return at;

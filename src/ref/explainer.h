@@ -16,6 +16,8 @@ struct locus_explainer {
     double *q;        /* [B][H][Tq][D]   turned */
     double *k;        /* [B][Hk][Tk][D]  turned */
     double *place;    /* [threads][Tk]  of the row that a thread is at; NULL: nothing is counted */
+    double *gates, *decays; /* [B][H] sums, gate_step and decay_step apart; NULL: none */
+    int64_t gate_step, decay_step;
     size_t count;
     enum ref_part part[REF_PARTS]; /* of each term */
     locus_explainer_term term[REF_PARTS];

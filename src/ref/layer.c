@@ -47,6 +47,7 @@ static void take_inner_gradients(ref_layer *l)
     l->dinner.k = locus_ref_take_heads(l, call->M + call->T, call->D);
     l->dinner.v = locus_ref_take_heads(l, call->M + call->T, call->D);
     locus_ref_take_query_rows(l, &l->dinner);
+    locus_ref_take_gate_gradients(l);
     for (size_t x = 0; p != NULL && p[x].table != LOCUS_NO_TENSOR; x++)
         if (l->sources[x] != NULL)
             *locus_ref_slot(&l->dinner, p[x].table) =
@@ -183,6 +184,7 @@ locus_status locus_ref_layer(const locus_call *call, const locus_tensors *in,
     project_tables_grad(&l);
     project_content_grad(&l);
     project_query_rows_grad(&l);
+    locus_ref_project_gates_grad(&l);
     scatter_input_grad(&l);
     return LOCUS_OK;
 }

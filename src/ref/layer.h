@@ -7,6 +7,7 @@
  *     y     = memory, then x;  or x_scale x_i + p_i where the scheme embeds positions
  *     q     = Wq y + bq (rows of x),   k = Wk y + bk,   v = Wv y + bv (all rows)
  *     table = W source + b             for each projection that the scheme lists
+ *     log_gate = ln sigmoid(Wf X + bf),  log_decay alike,  X = memory, then x
  *     pos_query = Wr x + br,  gate = the scheme's of x     where its attention takes them
  *     out   = Wo attend(q, k, v, tables) + bo
  * Rows are stored (B, T, H, D), so a projection is a matrix and a head is a view. */
@@ -44,6 +45,11 @@ locus_tensor locus_ref_take_heads(ref_layer *l, int64_t rows, int64_t width);
 /* Zeroed room for pos_query and gate, or their gradients, where the layer makes them. */
 void locus_ref_take_query_rows(ref_layer *l, locus_tensors *inner);
 
+/* log_gate and log_decay of every position, from memory and x; and the way back. */
+void locus_ref_project_gates(ref_layer *l);
+void locus_ref_take_gate_gradients(ref_layer *l);
+void locus_ref_project_gates_grad(ref_layer *l);
+
 /* A zeroed [H,rows,D] table stored as (rows, H, D). */
 locus_tensor locus_ref_take_table(ref_layer *l, int64_t rows);
 
@@ -52,6 +58,9 @@ void locus_ref_projection(const ref_layer *l, const locus_projection *projection
                           const locus_tensors *from, const locus_tensor **weight,
                           const locus_tensor **bias);
 
-locus_tensor *locus_ref_slot(locus_tensors *tensors, size_t offset);
+static inline locus_tensor *locus_ref_slot(locus_tensors *tensors, size_t offset)
+{
+    return (locus_tensor *)(void *)((char *)tensors + offset);
+}
 
 #endif

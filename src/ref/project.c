@@ -148,11 +148,6 @@ void locus_ref_projection(const ref_layer *l, const locus_projection *projection
     *bias = locus_tensor_slot(from, own ? projection->bias : projection->shared_bias);
 }
 
-locus_tensor *locus_ref_slot(locus_tensors *tensors, size_t offset)
-{
-    return (locus_tensor *)(void *)((char *)tensors + offset);
-}
-
 static void project_tables(ref_layer *l)
 {
     const locus_projection *p = l->call->scheme->projections;
@@ -204,6 +199,7 @@ void locus_ref_project(ref_layer *l)
     gather_input(l);
     project_content(l);
     if (!l->memory->failed) project_query_rows(l);
+    if (!l->memory->failed) locus_ref_project_gates(l);
     project_tables(l);
 }
 

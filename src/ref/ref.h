@@ -68,6 +68,7 @@ enum ref_part {
     REF_BIAS,              /* b_h(m - n), times gate_m where there are gates           */
     REF_RESET,             /* cls, which takes the place of the two parts before it    */
     REF_SOFTCAP,           /* C tanh(s / C) - s, s being the sum of the parts before   */
+    REF_GATES,             /* the sum of log_gate between n and m                      */
     REF_DENSE,             /* bias_dense(m, n)                                         */
     REF_PARTS
 };
@@ -94,6 +95,10 @@ typedef struct ref_attention {
     int64_t b, h, s;
     locus_sequence sequence;
     double *k, *dk; /* [Tk][D] */
+    /* Sums of log_gate and of log_decay from the first position of the sequence on, by row of
+     * theirs, and the gradients of these sums; NULL: there are none. */
+    double *gates, *dgates;   /* [N]    */
+    double *decays, *ddecays; /* [N][D] */
 
     /* The query row at work. */
     int64_t i;
@@ -157,6 +162,17 @@ void locus_ref_count_row(const ref_attention *at);
 double locus_ref_counted_part(const ref_attention *at, int64_t n);
 void locus_ref_counted_grad(const ref_attention *at, int64_t n, double ds);
 void locus_ref_count_grad(const ref_attention *at);
+
+/* How far apart the query row at work and key n are, on an axis: by their rows, or by the positions
+ * that the call brings. */
+int64_t locus_ref_distance(const ref_attention *at, int64_t n, int axis);
+
+/* Gates and decays (gates.c): sums for the sequence at work; their gradients, when all of its
+ * queries are done. locus_ref_gate_row: theirs of key n, or with n < 0 of the query row at work. */
+void locus_ref_take_gates(ref_attention *at, ref_memory *memory);
+void locus_ref_sum_gates(ref_attention *at);
+void locus_ref_gates_grad(const ref_attention *at);
+int64_t locus_ref_gate_row(const ref_attention *at, int64_t n);
 
 /* The sequence that query row i belongs to. */
 int64_t locus_ref_sequence_of(const locus_call *call, int64_t i);

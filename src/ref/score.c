@@ -47,9 +47,30 @@ double *locus_ref_table_row(const ref_attention *at, const locus_tensors *from, 
 {
     const locus_tensor *table = locus_tensor_slot(from, offset);
     if (table == NULL) return NULL;
-    const int64_t r = at->row[delta - at->call->least];
+    const int64_t r = at->call->placed ? at->call->scheme->row(at->call, delta)
+                                       : at->row[delta - at->call->least];
     if (r < 0) return NULL;
     return table->rank == 2 ? locus_ref_at(table, r, 0, 0) : locus_ref_at(table, at->h, r, 0);
+}
+
+/* The same of the second table of two axes; key n. */
+static double *second_row(const ref_attention *at, const locus_tensors *from, int64_t n)
+{
+    const locus_scheme *scheme = at->call->scheme;
+    const locus_tensor *table =
+        scheme->second_table != 0 ? locus_tensor_slot(from, scheme->second_table) : NULL;
+    if (table == NULL) return NULL;
+    const int64_t r = scheme->second_row(at->call, locus_ref_distance(at, n, 1));
+    return table->rank == 2 ? locus_ref_at(table, r, 0, 0) : locus_ref_at(table, at->h, r, 0);
+}
+
+int64_t locus_ref_distance(const ref_attention *at, int64_t n, int axis)
+{
+    const locus_call *call = at->call;
+    const int64_t m = locus_ref_query_position(at), key = locus_ref_key_position(at, n);
+    if (!call->placed) return m - key;
+    return locus_call_place(call, 0, at->b, at->i, axis, m) -
+           locus_call_place(call, 1, at->b, n, axis, key);
 }
 
 double *locus_ref_gate(const ref_attention *at, const locus_tensors *from)
@@ -76,12 +97,33 @@ static int cls_row(const ref_attention *at, int64_t m, int64_t n)
 {
     if (!locus_present(&at->in->cls)) return -1;
     const int64_t origin = at->call->key_offset;
-    return m + origin == 0 ? 0 : n + origin == 0 ? 1 : -1;
+    const int64_t rows = at->in->cls.shape[0];
+    if (m + origin == 0) return n + origin == 0 && rows > 2 ? 2 : 0;
+    return n + origin == 0 ? 1 : -1;
 }
 
-static void position_parts(const ref_attention *at, int64_t m, int64_t n, const double *k,
+/* The two positions that a bias by pair is asked at, which count from key row 0. */
+static void placed_pair(const ref_attention *at, int64_t n, int64_t *m, int64_t *key)
+{
+    const locus_call *call = at->call;
+    if (!call->placed) return;
+    *m = locus_call_place(call, 0, at->b, at->i, 0, *m) - call->key_offset;
+    *key = locus_call_place(call, 1, at->b, n, 0, *key) - call->key_offset;
+}
+
+static double bias_of(const ref_attention *at, int64_t m, int64_t key, int64_t n)
+{
+    const locus_call *call = at->call;
+    if (at->bias != NULL) return at->bias[at->h * at->distances + (m - key - call->least)];
+    if (call->scheme->bias == NULL) return 0.0;
+    placed_pair(at, n, &m, &key);
+    return call->scheme->bias(call, at->in, at->h, m, key);
+}
+
+static void position_parts(const ref_attention *at, int64_t m, int64_t n, int64_t number,
                            double parts[REF_PARTS])
 {
+    const double *k = at->k + number * at->call->D;
     const locus_call *call = at->call;
     const locus_tensors *in = at->in;
     const int reset = cls_row(at, m, n);
@@ -99,8 +141,7 @@ static void position_parts(const ref_attention *at, int64_t m, int64_t n, const 
             parts[REF_POSITION_CONTENT] = call->scale * locus_ref_dot(pq, k, call->D);
         }
     }
-    if (at->bias != NULL) parts[REF_BIAS] = at->bias[at->h * at->distances + (m - n - call->least)];
-    if (call->scheme->bias_by_pair) parts[REF_BIAS] = call->scheme->bias(call, in, at->h, m, n);
+    parts[REF_BIAS] = bias_of(at, m, n, number);
     const double *gate = locus_ref_gate(at, in);
     if (gate != NULL) parts[REF_BIAS] *= *gate;
 }
@@ -114,14 +155,22 @@ static double turned_distance(const ref_attention *at, int64_t n)
                     locus_call_position(call, 1, at->b, n, 0, key));
 }
 
+/* What channel d of a pair's product is multiplied with. */
+static double gain_of(const ref_attention *at, int64_t n, int64_t d)
+{
+    const int64_t D = at->call->D;
+    if (at->decays == NULL) return exp(turned_distance(at, n) * at->log_gain[d]);
+    return exp(at->decays[locus_ref_gate_row(at, -1) * D + d] -
+               at->decays[locus_ref_gate_row(at, n) * D + d]);
+}
+
 static double content_product(const ref_attention *at, int64_t n)
 {
     const int64_t D = at->call->D;
     const double *k = at->k + n * D;
-    if (at->log_gain == NULL) return locus_ref_dot(at->q, k, D);
-    const double distance = turned_distance(at, n);
+    if (at->log_gain == NULL && at->decays == NULL) return locus_ref_dot(at->q, k, D);
     double sum = 0.0;
-    for (int64_t d = 0; d < D; d++) sum += exp(distance * at->log_gain[d]) * at->q[d] * k[d];
+    for (int64_t d = 0; d < D; d++) sum += gain_of(at, n, d) * at->q[d] * k[d];
     return sum;
 }
 
@@ -138,7 +187,10 @@ static void table_parts(const ref_attention *at, int64_t delta, int64_t n, doubl
     const double *rk = locus_ref_table_row(at, in, at->key_table, delta);
     const double *rq = locus_ref_table_row(at, in, at->query_table, delta);
     const double *w = locus_ref_at(&in->w, at->h, 0, 0);
-    if (rk != NULL && own != NULL)
+    const double *second = second_row(at, in, n);
+    if (second != NULL)
+        parts[REF_CONTENT_POSITION] = locus_ref_dot(at->q, rk, D) + locus_ref_dot(at->q, second, D);
+    else if (rk != NULL && own != NULL)
         parts[REF_CONTENT_POSITION] = locus_ref_dot(own, rk, in->pos_query.shape[3]);
     else if (rk != NULL)
         parts[REF_CONTENT_POSITION] = scale * locus_ref_dot(at->q, rk, D);
@@ -172,9 +224,10 @@ static double capped_parts(const ref_attention *at, int64_t n, double parts[REF_
     for (int part = 0; part < REF_PARTS; part++) parts[part] = 0.0;
     parts[REF_CONTENT] = call->scale * content_product(at, n);
     if (u != NULL) parts[REF_U_CONTENT] = call->scale * locus_ref_dot(u, k, D);
-    table_parts(at, m - key, n, parts);
-    position_parts(at, m, key, k, parts);
-    double sum = sums ? score_with_u_w(at, m - key, k) : 0.0;
+    const int64_t delta = locus_ref_distance(at, n, 0);
+    table_parts(at, delta, n, parts);
+    position_parts(at, m, key, n, parts);
+    double sum = sums ? score_with_u_w(at, delta, k) : 0.0;
     for (int part = sums ? REF_POSITION_CONTENT : 0; part < REF_SOFTCAP; part++) sum += parts[part];
     return sum;
 }
@@ -187,7 +240,10 @@ double locus_ref_parts(const ref_attention *at, int64_t n, double parts[REF_PART
     const double cap = at->call->softcap;
     const double capped = cap > 0.0 ? cap * tanh(sum / cap) : sum;
     parts[REF_SOFTCAP] = cap > 0.0 ? capped - sum : 0.0;
-    return capped + parts[REF_DENSE];
+    if (at->gates != NULL)
+        parts[REF_GATES] =
+            at->gates[locus_ref_gate_row(at, -1)] - at->gates[locus_ref_gate_row(at, n)];
+    return capped + parts[REF_GATES] + parts[REF_DENSE];
 }
 
 /* ---- gradient; g = c ds is what reaches every scaled product ---- */
@@ -198,19 +254,31 @@ static void content_grad(const ref_attention *at, int64_t n, double g)
     const int64_t D = at->call->D;
     const double *k = at->k + n * D, *u = locus_ref_at(&at->in->u, at->h, 0, 0);
     double *dk = at->dk + n * D, *du = locus_ref_at(&at->grad->u, at->h, 0, 0);
-    if (at->log_gain == NULL) {
+    if (at->log_gain == NULL && at->decays == NULL) {
         locus_ref_add(at->dq, g, k, D);
         locus_ref_add(du, g, k, D);
         locus_ref_add(dk, g, at->q, D);
         if (u != NULL) locus_ref_add(dk, g, u, D);
         return;
     }
-    const double distance = turned_distance(at, n);
     for (int64_t d = 0; d < D; d++) {
-        const double gain = exp(distance * at->log_gain[d]);
+        const double gain = gain_of(at, n, d), ds = g * gain * at->q[d] * k[d];
         at->dq[d] += g * gain * k[d];
         dk[d] += g * gain * at->q[d];
+        if (at->ddecays == NULL) continue;
+        at->ddecays[locus_ref_gate_row(at, -1) * D + d] += ds;
+        at->ddecays[locus_ref_gate_row(at, n) * D + d] -= ds;
     }
+}
+
+/* Of two axes: d/dq = RK[r] + RK2[r2], unscaled. */
+static void two_tables_grad(const ref_attention *at, int64_t n, double ds)
+{
+    const int64_t D = at->call->D, delta = locus_ref_distance(at, n, 0);
+    locus_ref_add(at->dq, ds, locus_ref_table_row(at, at->in, at->key_table, delta), D);
+    locus_ref_add(at->dq, ds, second_row(at, at->in, n), D);
+    locus_ref_add(locus_ref_table_row(at, at->grad, at->key_table, delta), ds, at->q, D);
+    locus_ref_add(second_row(at, at->grad, n), ds, at->q, D);
 }
 
 /* d/dp = RK[r],  d/dRK[r] = p */
@@ -246,7 +314,24 @@ static void tables_grad(const ref_attention *at, int64_t delta, int64_t n, doubl
     }
 }
 
-static void position_grad(const ref_attention *at, int64_t m, int64_t n, double ds)
+static void bias_grad(const ref_attention *at, int64_t m, int64_t key, int64_t n, double ds)
+{
+    const locus_call *call = at->call;
+    const double *gate = locus_ref_gate(at, at->in);
+    double *dgate = locus_ref_gate(at, at->grad);
+    if (dgate != NULL) *dgate += ds * bias_of(at, m, key, n);
+    if (gate != NULL) ds *= *gate;
+    if (at->dbias != NULL) {
+        const int64_t place = at->h * at->distances + (m - key - call->least);
+        at->dbias[place] += ds;
+        at->used[place] = 1;
+    } else if (call->scheme->bias_grad != NULL) {
+        placed_pair(at, n, &m, &key);
+        call->scheme->bias_grad(call, at->in, at->h, m, key, 1, &ds, at->grad);
+    }
+}
+
+static void position_grad(const ref_attention *at, int64_t m, int64_t n, int64_t number, double ds)
 {
     const locus_call *call = at->call;
     const locus_tensors *in = at->in, *grad = at->grad;
@@ -264,15 +349,7 @@ static void position_grad(const ref_attention *at, int64_t m, int64_t n, double 
         locus_ref_add(locus_ref_at(&grad->pos_k, at->h, k_row, 0), g,
                       locus_ref_at(&in->pos_q, at->h, q_row, 0), call->D);
     }
-    if (call->scheme->bias_by_pair) call->scheme->bias_grad(call, in, at->h, m, n, 1, &ds, grad);
-    if (at->dbias != NULL) {
-        const int64_t place = at->h * at->distances + (m - n - call->least);
-        const double *gate = locus_ref_gate(at, in);
-        double *dgate = locus_ref_gate(at, grad);
-        if (dgate != NULL) *dgate += ds * at->bias[place];
-        at->dbias[place] += gate != NULL ? ds * *gate : ds;
-        at->used[place] = 1;
-    }
+    bias_grad(at, m, n, number, ds);
 }
 
 /* d cap(x) / dx = 1 - tanh(x / C)^2 */
@@ -288,14 +365,21 @@ static double cap_slope(const ref_attention *at, int64_t n)
 void locus_ref_score_grad(const ref_attention *at, int64_t n, double ds)
 {
     const int64_t m = locus_ref_query_position(at), key = locus_ref_key_position(at, n);
+    const int64_t delta = locus_ref_distance(at, n, 0);
     const double inner = ds * cap_slope(at, n), g = at->call->scale * inner;
     content_grad(at, n, g);
-    if (at->call->scheme->counts)
+    if (at->call->scheme->second_table != 0)
+        two_tables_grad(at, n, inner);
+    else if (at->call->scheme->counts)
         locus_ref_counted_grad(at, n, inner);
     else
-        tables_grad(at, m - key, n, g);
-    if (locus_present(&at->in->pos_query)) pos_query_grad(at, m - key, inner);
-    position_grad(at, m, key, inner);
+        tables_grad(at, delta, n, g);
+    if (locus_present(&at->in->pos_query)) pos_query_grad(at, delta, inner);
+    position_grad(at, m, key, n, inner);
+    if (at->dgates != NULL) {
+        at->dgates[locus_ref_gate_row(at, -1)] += ds;
+        at->dgates[locus_ref_gate_row(at, n)] -= ds;
+    }
     if (locus_present(&at->grad->bias_dense))
         ((double *)at->grad->bias_dense.data)[pair_offset(at, &at->grad->bias_dense, n)] += ds;
 }

@@ -54,6 +54,7 @@ static const locus_tensor_info tensors[] = {
         .shape = "H",
         .levels = LOCUS_BOTH,
     },
+    LOCUS_PLACE_TENSORS,
     LOCUS_TENSOR_END,
 };
 
@@ -73,6 +74,7 @@ const locus_scheme locus_scheme_alibi = {
     .options = options,
     .tensors = tensors,
     .default_scale = locus_scale_plain,
+    .places = 1,
     .bias = bias,
     .bias_run = bias_run,
     .bias_grad = bias_grad,

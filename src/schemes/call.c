@@ -194,6 +194,21 @@ static locus_status check_part(const locus_call *call, locus_error *error)
                                                  : "a ragged batch is a whole call");
 }
 
+/* Gates are those of what was seen in between. */
+static locus_status check_log_gates(const locus_config *config, const locus_tensors *shapes,
+                                    locus_error *error)
+{
+    const char *found = locus_present(&shapes->log_gate) ? "log_gate"
+                        : locus_present(&shapes->w_f)    ? "w_f"
+                                                         : NULL;
+    if (found == NULL) return LOCUS_OK;
+    if (!config->causal)
+        return locus_fail(error, LOCUS_ERR_OPTION,
+                          "causal: found 0 beside tensor %s, expected 1 (gates look back only)",
+                          found);
+    return LOCUS_OK;
+}
+
 locus_status locus_call_resolve(locus_call *call, uint32_t level, const locus_config *config,
                                 const locus_tensors *shapes, locus_error *error)
 {
@@ -204,6 +219,8 @@ locus_status locus_call_resolve(locus_call *call, uint32_t level, const locus_co
         .level = level,
         .options = config->options,
         .R = -1,
+        .Ry = -1,
+        .Rx = -1,
         .query_offset = config->query_offset == LOCUS_UNSET
                             ? LOCUS_UNSET
                             : config->query_offset - config->key_offset,
@@ -229,6 +246,7 @@ locus_status locus_call_resolve(locus_call *call, uint32_t level, const locus_co
     LOCUS_TRY(locus_check_common(call, shapes, error));
     LOCUS_TRY(locus_check_offsets(call, shapes, error));
     LOCUS_TRY(check_part(call, error));
+    LOCUS_TRY(check_log_gates(config, shapes, error));
     take_views(call, shapes);
     set_limits(call, config);
     find_distances(call);
@@ -236,7 +254,10 @@ locus_status locus_call_resolve(locus_call *call, uint32_t level, const locus_co
     /* Twice: the first pass proves ranks before the scheme reads extents, the second
      * knows R. */
     LOCUS_TRY(locus_check_declared(call, shapes, error));
+    LOCUS_TRY(locus_check_places(call, shapes, config->allocator, error));
     if (scheme->check != NULL) LOCUS_TRY(scheme->check(call, shapes, error));
+    if (locus_present(&shapes->log_gate))
+        LOCUS_TRY(locus_check_gates(call, "log_gate", shapes->log_gate.shape[2], error));
     LOCUS_TRY(locus_check_declared(call, shapes, error));
 
     /* At D = 0 every product is an empty sum, which no scale may turn into 0 * inf. */

@@ -34,6 +34,14 @@ static int64_t row(const locus_call *call, int64_t delta)
     return t < 0 ? 0 : t > 2 * o->span - 1 ? 2 * o->span - 1 : t;
 }
 
+/* Twice max_distance: |beta| is at least span there, whichever way it is rounded. */
+static void reach(const locus_call *call, int64_t *low, int64_t *high)
+{
+    const locus_options *o = &call->options;
+    *high = o->buckets == 0 ? o->span : 2 * o->max_distance;
+    *low = -*high;
+}
+
 static int tables(const locus_call *call, const locus_tensors *shapes)
 {
     if (call->level == LOCUS_LAYER) return (call->options.c2p != 0) + (call->options.p2c != 0);
@@ -174,6 +182,7 @@ static const locus_tensor_info tensors[] = {
     },
     {LOCUS_PARAMETER(b_rk), .help = "bias of w_rk", .shape = "HD", .levels = LOCUS_LAYER},
     {LOCUS_PARAMETER(b_rq), .help = "bias of w_rq", .shape = "HD", .levels = LOCUS_LAYER},
+    LOCUS_PLACE_TENSORS,
     LOCUS_TENSOR_END,
 };
 static const locus_projection projections[] = {
@@ -215,6 +224,8 @@ const locus_scheme locus_scheme_deberta = {
     .check = check,
     .default_scale = default_scale,
     .row = row,
+    .places = 1,
+    .reach = reach,
     .key_table = offsetof(locus_tensors, rel_k),
     .query_table = offsetof(locus_tensors, rel_q),
     .value_table = LOCUS_NO_TENSOR,

@@ -38,6 +38,11 @@ static void bias_grad(const locus_call *call, const locus_tensors *in, int64_t h
     for (int64_t i = 0; i < count; i++) row[entry_of(call, m - n - i)] += ds[i];
 }
 
+static void reach(const locus_call *call, int64_t *low, int64_t *high)
+{
+    locus_reach_of_entries(call, call->R, low, high);
+}
+
 static locus_status check(locus_call *call, const locus_tensors *shapes, locus_error *error)
 {
     call->R = shapes->bias.shape[1];
@@ -57,6 +62,7 @@ static const locus_tensor_info tensors[] = {
         .levels = LOCUS_BOTH,
         .required = 1,
     },
+    LOCUS_PLACE_TENSORS,
     LOCUS_TENSOR_END,
 };
 
@@ -78,6 +84,8 @@ const locus_scheme locus_scheme_distance = {
     .tensors = tensors,
     .check = check,
     .default_scale = locus_scale_plain,
+    .places = 1,
+    .reach = reach,
     .bias = bias,
     .bias_run = bias_run,
     .bias_grad = bias_grad,

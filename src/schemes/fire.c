@@ -148,6 +148,7 @@ static const locus_tensor_info tensors[] = {
         .levels = LOCUS_BOTH,
         .required = 1,
     },
+    LOCUS_PLACE_TENSORS,
     LOCUS_TENSOR_END,
 };
 
@@ -167,6 +168,7 @@ const locus_scheme locus_scheme_fire = {
     .options = options,
     .tensors = tensors,
     .default_scale = locus_scale_plain,
+    .places = 1,
     .bias = bias,
     .bias_by_pair = 1,
     .bias_run = bias_run,

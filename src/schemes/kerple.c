@@ -97,6 +97,7 @@ static const locus_tensor_info tensors[] = {
      .required = 1},
     {LOCUS_BIAS_PARAMETER(p), .help = "per head", .shape = "H", .levels = LOCUS_BOTH,
      .required = 1},
+    LOCUS_PLACE_TENSORS,
     LOCUS_TENSOR_END,
 };
 
@@ -116,6 +117,7 @@ const locus_scheme locus_scheme_kerple = {
     .options = options,
     .tensors = tensors,
     .default_scale = locus_scale_plain,
+    .places = 1,
     .bias = bias,
     .bias_run = bias_run,
     .bias_grad = bias_grad,

@@ -9,19 +9,26 @@
 
 static int64_t row(const locus_call *call, int64_t delta) { return delta + (call->R - 1) / 2; }
 
+static void reach(const locus_call *call, int64_t *low, int64_t *high)
+{
+    *high = (call->R - 1) / 2;
+    *low = -*high;
+}
+
 static locus_status check(locus_call *call, const locus_tensors *shapes, locus_error *error)
 {
     call->R = shapes->rel_k.shape[0];
-    const int64_t reach = (call->R - 1) / 2;
+    const int64_t most = (call->R - 1) / 2;
+    const int64_t low = call->delta_low[0], high = call->delta_high[0];
     if (call->R % 2 == 0)
         return locus_fail(error, LOCUS_ERR_TENSOR,
                           "tensor rel_k: found %" PRId64 " rows, expected an odd number (2P - 1)",
                           call->R);
-    if (call->least <= call->most && (call->least < -reach || call->most > reach))
+    if (low <= high && (low < -most || high > most))
         return locus_fail(error, LOCUS_ERR_RANGE,
                           "tensor rel_k: found %" PRId64 " rows for distances -%" PRId64
                           "..%" PRId64 ", expected rows for m - n in %" PRId64 "..%" PRId64,
-                          call->R, reach, reach, call->least, call->most);
+                          call->R, most, most, low, high);
     return LOCUS_OK;
 }
 
@@ -34,6 +41,7 @@ static const locus_tensor_info tensors[] = {
         .levels = LOCUS_BOTH,
         .required = 1,
     },
+    LOCUS_PLACE_TENSORS,
     LOCUS_TENSOR_END,
 };
 
@@ -57,6 +65,8 @@ const locus_scheme locus_scheme_relative_key = {
     .check = check,
     .default_scale = locus_scale_plain,
     .row = row,
+    .places = 1,
+    .reach = reach,
     .key_table = offsetof(locus_tensors, rel_k),
     .query_table = LOCUS_NO_TENSOR,
     .value_table = LOCUS_NO_TENSOR,
@@ -76,6 +86,8 @@ const locus_scheme locus_scheme_relative_key_query = {
     .check = check,
     .default_scale = locus_scale_plain,
     .row = row,
+    .places = 1,
+    .reach = reach,
     .key_table = offsetof(locus_tensors, rel_k),
     .query_table = offsetof(locus_tensors, rel_k),
     .value_table = LOCUS_NO_TENSOR,

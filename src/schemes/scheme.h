@@ -40,6 +40,12 @@ typedef struct locus_call {
                              of all sequences of a ragged batch                */
     int64_t low, high;    /* causal and window alone: low <= delta <= high     */
     int64_t sequences;    /* of a ragged batch; 0: not ragged                  */
+    /* Positions that the call brings (schemes/places.c). Distances delta of the pairs that causal and
+     * window let through, by axis: [least, most] where the call brings none. */
+    int placed; /* 1: it brings some, and they are not those of the rows       */
+    int64_t delta_low[2], delta_high[2];
+    int64_t grid_width; /* > 0: the position of a row is y grid_width + x      */
+    int64_t Ry, Rx;     /* rows of tables by axis, -1: none                    */
     double scale;
     double softcap; /* 0: none                                                 */
     double dropout;
@@ -70,6 +76,23 @@ static inline int64_t locus_sequence_count(const locus_call *call)
  * position is `position`: what q_positions or k_positions say, else that. */
 int64_t locus_call_position(const locus_call *call, int is_key, int64_t batch, int64_t row,
                             int64_t axis, int64_t position);
+
+/* Numbers of each row in q_positions and k_positions. */
+int64_t locus_position_axes(const locus_call *call);
+
+/* The same of the positions that distances are between, with both axes in one where the scheme
+ * looks up one row for both. */
+int64_t locus_call_place(const locus_call *call, int is_key, int64_t batch, int64_t row, int axis,
+                         int64_t own);
+
+/* Check the positions that a call brings and find its distances; positions that are those of the
+ * rows are forgotten. */
+locus_status locus_check_places(locus_call *call, const locus_tensors *shapes,
+                                const locus_allocator *allocator, locus_error *error);
+
+/* LOCUS_OK when a table of `rows` rows, the middle one for distance 0, serves the axis. */
+locus_status locus_check_grid(const locus_call *call, int axis, const char *name, int64_t rows,
+                              locus_error *error);
 
 /* Copy what the call reads through its views into memory of its own, so that the caller's may
  * go: *memory is to be released. A call without such tensors needs none. */
@@ -109,6 +132,13 @@ typedef struct locus_scheme {
      *     p(m, n) = min(R - 1, sum of sigmoid(c q_m . k_t) over the keys t that m sees, n <= t <= m)
      * where a row between two is their mixture; unscaled. */
     int counts;
+
+    /* Numbers of a position that calls may bring: 0: none; 1: optional; 2: y and x, required. */
+    int places;
+
+    /* All distances up to *low share a row and a bias, and so do all from *high on. NULL: they do
+     * not. */
+    void (*reach)(const locus_call *call, int64_t *low, int64_t *high);
 
     /* The additive bias b_h(m, n), unscaled. A scheme whose bias depends on m - n alone leaves
      * `bias_by_pair` 0: it is then asked once per distance, at (delta, 0). */
@@ -152,6 +182,15 @@ typedef struct locus_scheme {
     size_t query_table; /* RQ: dotted with k     */
     size_t value_table; /* RV: added to v        */
 
+    /* Of two axes: the table whose row is that of the second; 0: there is none. Products of both
+     * are not scaled. */
+    size_t second_table;
+    int64_t (*second_row)(const locus_call *call, int64_t delta);
+
+    /* Logarithms of what every channel of the content product is multiplied with from one position
+     * to the next, [B,H,N,D], and, in a layer, what projects them; 0: there are none. */
+    size_t log_decay, decay_weight, decay_bias;
+
     const locus_projection *projections; /* for layers; ends with table = LOCUS_NO_TENSOR */
 } locus_scheme;
 
@@ -187,6 +226,18 @@ locus_status locus_check_common(const locus_call *call, const locus_tensors *sha
                                 locus_error *error);
 locus_status locus_check_declared(const locus_call *call, const locus_tensors *shapes,
                                   locus_error *error);
+
+/* Gates of every position: `rows` of the tensor, whose name is `name`, serve those of keys and
+ * queries. */
+locus_status locus_check_gates(const locus_call *call, const char *name, int64_t rows,
+                               locus_error *error);
+
+/* Row of log_gate and log_decay of what is at `position` in sequence `s`. */
+static inline int64_t locus_gate_row(const locus_call *call, const locus_sequence *s,
+                                     int64_t position)
+{
+    return s->first_key + call->key_offset + position;
+}
 
 /* What offsets, positions and frequencies hold. */
 locus_status locus_check_offsets(locus_call *call, const locus_tensors *shapes, locus_error *error);
@@ -229,6 +280,7 @@ int64_t locus_t5_bias_row(const locus_call *call, int64_t delta);
 locus_status locus_check_t5_options(const locus_call *call, locus_error *error);
 double locus_t5_bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
                      int64_t n);
+void locus_t5_reach(const locus_call *call, int64_t *low, int64_t *high);
 void locus_t5_bias_grad(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
                         int64_t n, int64_t count, const double *ds, const locus_tensors *grad);
 
@@ -247,6 +299,9 @@ int locus_projects_pos_query(const locus_call *call, const locus_tensors *shapes
  * causal and window let through; with clamp one entry is enough. */
 locus_status locus_check_distances(const locus_call *call, const char *name, int64_t count,
                                    locus_error *error);
+
+/* The reach of `count` entries from delta_min on. */
+void locus_reach_of_entries(const locus_call *call, int64_t count, int64_t *low, int64_t *high);
 
 /* clang-format off */
 #define LOCUS_DELTA_MIN_OPTION(text)                                                               \
@@ -275,6 +330,13 @@ locus_status locus_check_distances(const locus_call *call, const char *name, int
     .uses = LOCUS_USE_GRADIENT | LOCUS_USE_BIAS
 #define LOCUS_OWN_PARAMETER(number, text)                                                          \
     .name = (text), .offset = LOCUS_OWN(number), .dtypes = LOCUS_FLOATS, .uses = LOCUS_USE_GRADIENT
+/* Numbers of each position, or what projects them. */
+#define LOCUS_GATE_TENSOR(field)                                                                   \
+    .name = #field, .offset = offsetof(locus_tensors, field), .dtypes = LOCUS_FLOATS,              \
+    .uses = LOCUS_USE_GRADIENT | LOCUS_USE_QUERY
+#define LOCUS_OWN_GATE_TENSOR(number, text)                                                        \
+    .name = (text), .offset = LOCUS_OWN(number), .dtypes = LOCUS_FLOATS,                           \
+    .uses = LOCUS_USE_GRADIENT | LOCUS_USE_QUERY
 /* Numbers of each query row. */
 #define LOCUS_QUERY_TENSOR(field)                                                                  \
     .name = #field, .offset = offsetof(locus_tensors, field), .dtypes = LOCUS_FLOATS,              \
@@ -286,6 +348,29 @@ locus_status locus_check_distances(const locus_call *call, const char *name, int
 #define LOCUS_PLAN_TENSOR(field, types)                                                            \
     .name = #field, .offset = offsetof(locus_tensors, field), .dtypes = (types),                   \
     .uses = LOCUS_USE_PLAN
+/* Positions that distances are between. */
+#define LOCUS_PLACE_TENSORS                                                                        \
+    {                                                                                              \
+        LOCUS_PLAN_TENSOR(q_positions, 1u << LOCUS_I64),                                           \
+        .help = "positions that distances count from; causal and window stay by row",              \
+        .shape = "Tq, 1|B Tq", .levels = LOCUS_BOTH,                                               \
+    },                                                                                             \
+    {                                                                                              \
+        LOCUS_PLAN_TENSOR(k_positions, 1u << LOCUS_I64),                                           \
+        .help = "the same of the keys",                                                            \
+        .shape = "Tk, 1|B Tk", .levels = LOCUS_BOTH,                                               \
+    }
+#define LOCUS_GRID_TENSORS                                                                         \
+    {                                                                                              \
+        LOCUS_PLAN_TENSOR(q_positions, 1u << LOCUS_I64),                                           \
+        .help = "y and x of each query; causal and window stay by row",                            \
+        .shape = "Tq 2, 1|B Tq 2", .levels = LOCUS_BOTH, .required = 1,                            \
+    },                                                                                             \
+    {                                                                                              \
+        LOCUS_PLAN_TENSOR(k_positions, 1u << LOCUS_I64),                                           \
+        .help = "y and x of each key",                                                             \
+        .shape = "Tk 2, 1|B Tk 2", .levels = LOCUS_BOTH, .required = 1,                            \
+    }
 /* The tensors of both rotations. */
 #define LOCUS_TURN_TENSORS                                                                         \
     {                                                                                              \

@@ -93,3 +93,26 @@ locus_status locus_call_keep(locus_call *call, const locus_allocator *allocator,
     }
     return LOCUS_OK;
 }
+
+/* The rows of the queries that see some key: theirs are the positions 0 .. m of their sequence. */
+locus_status locus_check_gates(const locus_call *call, const char *name, int64_t rows,
+                               locus_error *error)
+{
+    for (int64_t i = 0; i < locus_sequence_count(call); i++) {
+        const locus_sequence s = locus_call_sequence(call, i);
+        const int64_t last = s.query_offset + s.queries - 1;
+        if (call->sequences > 0 && s.queries > 0 && last >= s.keys)
+            return locus_fail(error, LOCUS_ERR_RANGE,
+                              "tensor %s: found a query at position %" PRId64
+                              " of sequence %" PRId64 ", expected one below %" PRId64
+                              ", the keys of the sequence",
+                              name, last, i, s.keys);
+        const int64_t most = last >= s.keys && s.queries > 0 ? last + 1 : s.keys;
+        const int64_t wanted = call->sequences > 0 ? call->Tk : call->key_offset + most;
+        if (call->sequences > 0 ? rows != wanted : rows < wanted)
+            return locus_fail(error, LOCUS_ERR_TENSOR,
+                              "tensor %s: found %" PRId64 " positions, expected %s%" PRId64, name,
+                              rows, call->sequences > 0 ? "" : "at least ", wanted);
+    }
+    return LOCUS_OK;
+}

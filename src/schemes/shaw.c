@@ -14,6 +14,12 @@ static int64_t row(const locus_call *call, int64_t delta)
     return (rho < -left ? -left : rho > right ? right : rho) + left;
 }
 
+static void reach(const locus_call *call, int64_t *low, int64_t *high)
+{
+    *low = -call->options.clip_right;
+    *high = call->options.clip_left;
+}
+
 static locus_status check(locus_call *call, const locus_tensors *shapes, locus_error *error)
 {
     call->R = call->options.clip_left + call->options.clip_right + 1;
@@ -57,6 +63,7 @@ static const locus_tensor_info tensors[] = {
         .shape = "R Dv",
         .levels = LOCUS_BOTH,
     },
+    LOCUS_PLACE_TENSORS,
     LOCUS_TENSOR_END,
 };
 
@@ -78,6 +85,8 @@ const locus_scheme locus_scheme_shaw = {
     .check = check,
     .default_scale = locus_scale_plain,
     .row = row,
+    .places = 1,
+    .reach = reach,
     .key_table = offsetof(locus_tensors, rel_k),
     .query_table = LOCUS_NO_TENSOR,
     .value_table = offsetof(locus_tensors, rel_v),

@@ -28,6 +28,12 @@ int64_t locus_t5_bias_row(const locus_call *call, int64_t delta)
     return locus_t5_bucket(-delta, o->buckets, o->max_distance, o->bidirectional != 0);
 }
 
+void locus_t5_reach(const locus_call *call, int64_t *low, int64_t *high)
+{
+    *high = call->options.max_distance;
+    *low = -*high;
+}
+
 double locus_t5_bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
                      int64_t n)
 {
@@ -83,6 +89,7 @@ static const locus_tensor_info tensors[] = {
         .levels = LOCUS_BOTH,
         .required = 1,
     },
+    LOCUS_PLACE_TENSORS,
     LOCUS_TENSOR_END,
 };
 
@@ -107,5 +114,7 @@ const locus_scheme locus_scheme_t5 = {
     .bias = locus_t5_bias,
     .bias_grad = locus_t5_bias_grad,
     .bias_row = locus_t5_bias_row,
+    .places = 1,
+    .reach = locus_t5_reach,
     LOCUS_NO_TABLES,
 };

@@ -19,6 +19,11 @@ static int64_t row(const locus_call *call, int64_t delta)
     return locus_whole(&call->rows, at < 0 ? 0 : last);
 }
 
+static void reach(const locus_call *call, int64_t *low, int64_t *high)
+{
+    locus_reach_of_entries(call, call->rows.shape[0], low, high);
+}
+
 static double bias(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
                    int64_t n)
 {
@@ -92,6 +97,7 @@ static const locus_tensor_info tensors[] = {
         .shape = "R H",
         .levels = LOCUS_BOTH,
     },
+    LOCUS_PLACE_TENSORS,
     LOCUS_TENSOR_END,
 };
 
@@ -115,6 +121,8 @@ const locus_scheme locus_scheme_table = {
     .check = check,
     .default_scale = locus_scale_plain,
     .row = row,
+    .places = 1,
+    .reach = reach,
     .bias = bias,
     .bias_grad = bias_grad,
     .bias_row = row,

@@ -43,6 +43,19 @@ static const locus_tensor_info common[] = {
         .shape = "S1",
         .levels = LOCUS_ATTEND,
     },
+    {
+        LOCUS_GATE_TENSOR(log_gate),
+        .help = "pair (m, n) has the sum of those of n + 1 .. m, beside bias_dense; with causal",
+        .shape = "B H N",
+        .levels = LOCUS_ATTEND,
+    },
+    {
+        LOCUS_GATE_TENSOR(w_f),
+        .help = "makes log_gate = ln sigmoid(w_f x + b_f) of memory and x",
+        .shape = "H E",
+        .levels = LOCUS_LAYER,
+    },
+    {LOCUS_GATE_TENSOR(b_f), .shape = "H", .levels = LOCUS_LAYER},
     {LOCUS_PARAMETER(x), .shape = "B T E", .levels = LOCUS_LAYER, .required = 1},
     {LOCUS_PARAMETER(memory), .shape = "B M E", .levels = LOCUS_LAYER},
     {LOCUS_PARAMETER(w_q), .shape = "HD E", .levels = LOCUS_LAYER, .required = 1},
@@ -105,6 +118,8 @@ static locus_extents extents_of(const locus_call *call, const locus_tensors *sha
         .M = call->M,
         .HD = call->H * call->D,
         .R = call->R,
+        .Ry = call->Ry,
+        .Rx = call->Rx,
         .S1 = shapes->q_offsets.rank == 1 ? shapes->q_offsets.shape[0] : -1,
         .pairs = -1, /* the scheme checks it */
         .axes = call->options.axes,
@@ -242,6 +257,8 @@ static locus_status refuse_combinations(const locus_call *call, const locus_tens
     const int has_queries = locus_present(&shapes->q_offsets);
     if (locus_present(&shapes->b_o) && !locus_present(&shapes->w_o))
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor b_o: found without w_o, expected both");
+    if (locus_present(&shapes->b_f) && !locus_present(&shapes->w_f))
+        return locus_fail(error, LOCUS_ERR_TENSOR, "tensor b_f: found without w_f, expected both");
     if (has_queries != locus_present(&shapes->k_offsets))
         return locus_fail(error, LOCUS_ERR_TENSOR, "tensor %s: found without %s, expected both",
                           has_queries ? "q_offsets" : "k_offsets",

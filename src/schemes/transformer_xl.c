@@ -2,6 +2,7 @@
 #include <inttypes.h>
 
 #include "core/error.h"
+#include "core/tensor.h"
 #include "schemes/scheme.h"
 
 /* s = c ((q_m + u) . k_n + (q_m + w) . rel_k[clip(m - n, -clamp, clamp) - delta_min]).
@@ -15,20 +16,35 @@ static int64_t clamped(const locus_call *call, int64_t delta)
     return delta < -clamp ? -clamp : delta > clamp ? clamp : delta;
 }
 
+enum { MAX_SINUSOIDS = 1 << 20 }; /* that a layer makes, where positions may lie anywhere */
+
 static int64_t row(const locus_call *call, int64_t delta)
 {
     return clamped(call, delta) - call->options.delta_min;
 }
 
+static void reach(const locus_call *call, int64_t *low, int64_t *high)
+{
+    locus_reach_of_entries(call, call->R, low, high);
+    if (call->options.clamp == 0) return;
+    *low = -call->options.clamp;
+    *high = call->options.clamp;
+}
+
 static locus_status check(locus_call *call, const locus_tensors *shapes, locus_error *error)
 {
-    const int empty = call->least > call->most;
-    const int64_t first = empty ? 0 : clamped(call, call->least);
-    const int64_t last = empty ? -1 : clamped(call, call->most);
+    const int empty = call->delta_low[0] > call->delta_high[0];
+    const int64_t first = empty ? 0 : clamped(call, call->delta_low[0]);
+    const int64_t last = empty ? -1 : clamped(call, call->delta_high[0]);
     if (call->level == LOCUS_LAYER) { /* the layer makes just the rows that are needed */
         call->options.delta_min = first;
         call->R = last - first + 1;
-        return LOCUS_OK;
+        if (call->R <= MAX_SINUSOIDS || !call->placed) return LOCUS_OK;
+        return locus_fail(error, LOCUS_ERR_RANGE,
+                          "tensor %s: found distances %" PRId64 "..%" PRId64
+                          ", expected at most %d of them in a layer",
+                          locus_present(&call->q_positions) ? "q_positions" : "k_positions", first,
+                          last, (int)MAX_SINUSOIDS);
     }
     call->R = shapes->rel_k.shape[1];
     const int64_t lowest = call->options.delta_min, highest = lowest + call->R - 1;
@@ -108,6 +124,7 @@ static const locus_tensor_info tensors[] = {
         .levels = LOCUS_LAYER,
         .required = 1,
     },
+    LOCUS_PLACE_TENSORS,
     LOCUS_TENSOR_END,
 };
 static const locus_projection projections[] = {
@@ -140,6 +157,8 @@ const locus_scheme locus_scheme_transformer_xl = {
     .check = check,
     .default_scale = locus_scale_plain,
     .row = row,
+    .places = 1,
+    .reach = reach,
     .key_table = offsetof(locus_tensors, rel_k),
     .query_table = LOCUS_NO_TENSOR,
     .value_table = LOCUS_NO_TENSOR,

@@ -119,6 +119,7 @@ static const locus_tensor_info tensors[] = {
     },
     {LOCUS_PARAMETER(b_pq), .help = "bias of w_pq", .shape = "HD", .levels = LOCUS_LAYER},
     {LOCUS_PARAMETER(b_pk), .help = "bias of w_pk", .shape = "HD", .levels = LOCUS_LAYER},
+    LOCUS_PLACE_TENSORS,
     LOCUS_TENSOR_END,
 };
 static const locus_projection projections[] = {
@@ -162,6 +163,8 @@ const locus_scheme locus_scheme_tupe = {
     .bias = bias,
     .bias_grad = locus_t5_bias_grad,
     .bias_row = locus_t5_bias_row,
+    .places = 1,
+    .reach = locus_t5_reach,
     LOCUS_NO_TABLES,
     .projections = projections,
 };

@@ -81,6 +81,12 @@ locus_status locus_check_turns(const locus_call *call, locus_error *error)
     return check_positions(call, &call->k_positions, "k_positions", call->Tk, error);
 }
 
+int64_t locus_position_axes(const locus_call *call)
+{
+    if (call->scheme->places > 0) return call->scheme->places;
+    return call->options.axes > 1 ? call->options.axes : 1;
+}
+
 int64_t locus_call_position(const locus_call *call, int is_key, int64_t batch, int64_t row,
                             int64_t axis, int64_t position)
 {
@@ -88,7 +94,7 @@ int64_t locus_call_position(const locus_call *call, int is_key, int64_t batch, i
     const locus_tensor *other = is_key ? &call->q_positions : &call->k_positions;
     /* `position` counts from key row 0; positions that a call brings count from that of the whole. */
     if (!locus_present(given)) return locus_present(other) ? position + call->key_offset : position;
-    const int64_t axes = call->options.axes, rows = is_key ? call->Tk : call->Tq;
-    const int batched = given->rank == (axes > 1 ? 3u : 2u);
+    const int64_t axes = locus_position_axes(call), rows = is_key ? call->Tk : call->Tq;
+    const int batched = given->rank == (axes > 1 ? 3u : 2u) && given->shape[0] > 1;
     return locus_whole(given, ((batched ? batch * rows : 0) + row) * axes + axis);
 }

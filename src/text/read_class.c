@@ -185,8 +185,10 @@ static locus_status read_byte_bpe(const read_files *f, const class_rules *rules)
     LOCUS_TRY(locus_read_byte_level(t, &t->model, f->error));
     LOCUS_TRY(option(f, "add_prefix_space", 0, &prefix));
     LOCUS_TRY(option(f, "add_bos_token", 0, &bos));
-    if (prefix) t->splitters[t->splitter_count++] = (splitter){.kind = SPLIT_PREFIX};
-    LOCUS_TRY(locus_read_split(t, locus_gpt2_expression, f->error));
+    if (prefix)
+        t->splitters[t->splitter_count++] = (splitter){.kind = SPLIT_BYTE_LEVEL, .prefix = 1};
+    t->splitters[t->splitter_count++] =
+        (splitter){.kind = SPLIT_PATTERN, .match = locus_match_gpt2, .behaviour = SPLIT_ISOLATED};
     add_decoder(t, (decoder){.kind = DECODE_BYTE_LEVEL});
     LOCUS_TRY(locus_class_added(f, rules, find_piece, t->model.piece_count));
     t->trim_offsets = strcmp(rules->name, "RobertaTokenizer") == 0;

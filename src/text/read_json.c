@@ -54,7 +54,6 @@ locus_status locus_read_tokenizer_tree(locus_tokenizer *t, const json_value *roo
     LOCUS_TRY(locus_read_json_model(t, locus_tree_get(root, "model"), error));
     LOCUS_TRY(locus_read_json_normalizer(t, locus_tree_get(root, "normalizer"), error));
     LOCUS_TRY(locus_read_json_splitter(t, locus_tree_get(root, "pre_tokenizer"), error));
-    LOCUS_TRY(locus_read_settle_letters(t, error));
     LOCUS_TRY(locus_read_json_processor(t, locus_tree_get(root, "post_processor"), error));
     LOCUS_TRY(locus_read_json_decoder(t, locus_tree_get(root, "decoder"), error));
     LOCUS_TRY(read_added_list(t, locus_tree_get(root, "added_tokens"), error));

@@ -130,7 +130,7 @@ static void check_case(const char *scheme, const char *entry)
 /* ---- all of them ---- */
 
 /* Folders that are named after what every scheme may have. */
-static const char *const features[] = {"dlse", "half", "ragged", "sink", "softcap"};
+static const char *const features[] = {"dlse", "half", "positions", "ragged", "sink", "softcap"};
 
 static void check_folder(const char *folder)
 {

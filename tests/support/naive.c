@@ -85,6 +85,51 @@ static const double *table_at(const locus_tensor *t, int64_t head, int64_t row)
     return t->rank == 2 ? row_at(t, row, 0, 0) : row_at(t, head, row, 0);
 }
 
+/* ---- positions that the call brings ---- */
+
+/* How far query and key are apart on an axis; with one set of positions, the other side has those
+ * of its rows. */
+static int64_t place(const locus_tensor *t, int64_t b, int64_t row, int axis, uint32_t axes,
+                     int64_t own)
+{
+    const uint32_t batched = axes + 1;
+    if (t->rank == 0) return own;
+    const int64_t entry = t->rank == batched && t->shape[0] > 1 ? b : 0;
+    const int64_t rows = t->shape[t->rank == batched ? 1 : 0];
+    return ((const int64_t *)t->data)[(entry * rows + row) * axes + axis];
+}
+
+static int64_t apart(const test_problem *p, const pair *at, int axis)
+{
+    const locus_tensors *in = &p->in[0];
+    const uint32_t axes = is(p, "sam") || is(p, "swin") ? 2 : 1;
+    if (is(p, "rope") || is(p, "xpos")) return at->m - at->n;
+    return place(&in->q_positions, at->b, at->i, axis, axes, at->m) -
+           place(&in->k_positions, at->b, at->n, axis, axes, at->n);
+}
+
+static const locus_tensor *tensor_of(const test_problem *p, const char *name)
+{
+    return locus_tensor_named((locus_tensors *)&p->in[0], name);
+}
+
+/* The middle row of a table of one axis is that of distance 0. */
+static const double *grid_row(const test_problem *p, const char *name, const pair *at, int axis)
+{
+    const locus_tensor *t = tensor_of(p, name);
+    return table_at(t, at->h, apart(p, at, axis) + (t->shape[t->rank - 2] - 1) / 2);
+}
+
+static real swin_bias(const test_problem *p, const pair *at)
+{
+    const locus_tensor *bias = &p->in[0].bias, *cls = &p->in[0].cls;
+    const int first_row = at->m == 0, first_key = at->n == 0;
+    if (cls->rank != 0 && (first_row || first_key))
+        return (real)row_at(cls, first_row && first_key ? 2 : first_row ? 0 : 1, 0, 0)[at->h];
+    return (real)row_at(bias, apart(p, at, 0) + (bias->shape[0] - 1) / 2,
+                        apart(p, at, 1) + (bias->shape[1] - 1) / 2, 0)[at->h];
+}
+
 /* ---- terms ---- */
 
 static real scale_of(const test_problem *p)
@@ -174,9 +219,13 @@ static real bias_of(const test_problem *p, int64_t head, int64_t m, int64_t delt
 static real position_part(const test_problem *p, const pair *at, real c)
 {
     const locus_tensors *in = &p->in[0];
-    if (in->cls.rank != 0 && (at->m == 0 || at->n == 0))
+    if (in->cls.rank != 0 && !is(p, "swin") && (at->m == 0 || at->n == 0))
         return (real)row_at(&in->cls, at->m == 0 ? 0 : 1, 0, 0)[at->h];
-    const real bias = bias_of(p, at->h, at->m, at->m - at->n);
+    if (is(p, "swin")) return swin_bias(p, at);
+    const real bias =
+        bias_of(p, at->h,
+                is(p, "fire") ? place(&in->q_positions, at->b, at->i, 0, 1, at->m) : at->m,
+                apart(p, at, 0));
     if (in->pos_q.rank == 0) return bias;
     return bias + c * dot(row_at(&in->pos_q, at->h, at->m, 0), row_at(&in->pos_k, at->h, at->n, 0),
                           p->spec.D);
@@ -185,7 +234,7 @@ static real position_part(const test_problem *p, const pair *at, real c)
 static real score_of(const test_problem *p, const pair *at)
 {
     const locus_tensors *in = &p->in[0];
-    const int64_t D = p->spec.D, delta = at->m - at->n;
+    const int64_t D = p->spec.D, delta = apart(p, at, 0);
     const double *q = row_at(&in->q, at->b, at->h, at->i);
     const double *k = row_at(&in->k, at->b, at->h / (p->spec.H / p->spec.Hk), at->n);
     const real c = scale_of(p);
@@ -200,6 +249,8 @@ static real score_of(const test_problem *p, const pair *at)
     }
     if (in->rel_q.rank != 0) score += dot(table_at(&in->rel_q, at->h, table_row(p, delta)), k, D);
     score = c * score + position_part(p, at, c);
+    if (is(p, "sam"))
+        score += dot(q, grid_row(p, "rel_h", at, 0), D) + dot(q, grid_row(p, "rel_w", at, 1), D);
     if (p->config.softcap > 0.0)
         score = (real)p->config.softcap * tanhl(score / (real)p->config.softcap);
     if (in->bias_dense.rank != 0)
@@ -261,7 +312,7 @@ static void add_value(const test_problem *p, const pair *at, real weight, real *
     const locus_tensors *in = &p->in[0];
     const double *v = row_at(&in->v, at->b, at->h / (p->spec.H / p->spec.Hk), at->n);
     const double *extra =
-        in->rel_v.rank != 0 ? table_at(&in->rel_v, at->h, table_row(p, at->m - at->n)) : NULL;
+        in->rel_v.rank != 0 ? table_at(&in->rel_v, at->h, table_row(p, apart(p, at, 0))) : NULL;
     for (int64_t d = 0; d < p->spec.Dv; d++)
         sum[d] += weight * ((real)v[d] + (extra != NULL ? (real)extra[d] : 0));
 }

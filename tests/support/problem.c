@@ -179,6 +179,9 @@ static int64_t rows_of(test_problem *p)
     return 2 * reach_of(p) + 1;
 }
 
+/* Rows of pixels, where positions have two axes. */
+enum { GRID_WIDTH = 5 };
+
 static locus_extents extents_of(test_problem *p)
 {
     const test_spec *s = &p->spec;
@@ -195,6 +198,8 @@ static locus_extents extents_of(test_problem *p)
         .M = s->Tk - s->Tq,
         .HD = s->H * s->D,
         .R = rows_of(p),
+        .Ry = 2 * (reach_of(p) / GRID_WIDTH) + 3,
+        .Rx = 2 * GRID_WIDTH + 1,
         .S1 = 2,
         .pairs = s->D / 2,
         .axes = 1,
@@ -234,6 +239,23 @@ static int64_t positions_of(const test_problem *p)
     return (reach_of(p) + 1 > p->spec.Tk ? reach_of(p) + 1 : p->spec.Tk) + 1;
 }
 
+/* Positions of rows, in no order and some of them more than once, but as near as those of the rows;
+ * of two axes, pixels in the order of the rows. */
+static void fill_positions(const test_problem *p, const locus_tensor *t, int is_key)
+{
+    const int64_t axes = t->rank > 1 ? 2 : 1, most = p->spec.Tk > 0 ? p->spec.Tk : 1;
+    for (int64_t i = 0; i < t->shape[0]; i++) {
+        const int64_t own = is_key ? i : llabs(offset_of(p)) + i;
+        int64_t *to = (int64_t *)t->data + i * axes;
+        if (axes == 1) {
+            to[0] = own * 7 % most / 2 * 2;
+            continue;
+        }
+        to[0] = own % most / GRID_WIDTH;
+        to[1] = own % most % GRID_WIDTH;
+    }
+}
+
 /* One row per distance, in no order. */
 static void fill_map(const locus_tensor *t)
 {
@@ -249,6 +271,8 @@ static void make_whole(test_problem *p, size_t index, const locus_tensor_info *i
     const locus_tensor made = locus_view(take(p, bytes), dtype, rank, shape);
     if (dtype == LOCUS_U8)
         fill_mask(p, index, info->name, &made);
+    else if (strstr(info->name, "_positions") != NULL)
+        fill_positions(p, &made, info->name[0] == 'k');
     else
         fill_map(&made);
     *locus_tensor_at(&p->in[TEST_ORACLE], index) = made;
