@@ -9,6 +9,7 @@ the original code, to which an adapter hands a call that it does not do exactly.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from typing import Optional
 
@@ -44,8 +45,25 @@ def _count_switched(more: int) -> None:
 
 
 class Adapter:
+    """In front of one class of every generation of transformers that has it: arguments are taken by the names that the
+    installed one gives them (``locus_names``)."""
+
     scheme = "none"
-    signature: tuple = ()  # of the forward that this adapter stands in for, self left out
+    knows: tuple = ()  # parameters of the forward that this adapter stands in for; (): any
+    needs: tuple = ()  # those that a forward must have to be the one that is meant
+    together = False  # True: of no use, or wrong, unless everything that is known of its family is swapped
+    locus_names: tuple = ()
+
+    def given(self, args: tuple, kwargs: dict) -> dict:
+        """The arguments of a call by name; those that were left out are absent."""
+        return dict(zip(self.locus_names, args), **kwargs) if args else kwargs
+
+    @classmethod
+    def unfit(cls, names: tuple) -> Optional[str]:
+        """Why this adapter cannot stand in for a forward with parameters of these names; None: it can."""
+        if not cls.knows or (set(names) <= set(cls.knows) and set(cls.needs) <= set(names)):
+            return None
+        return f"forward takes ({', '.join(names)}), expected {', '.join(cls.needs)} and no others than {', '.join(cls.knows)}"
 
     @classmethod
     def refuse(cls, module) -> Optional[str]:
@@ -55,6 +73,33 @@ class Adapter:
     @classmethod
     def used_scheme(cls, module) -> str:
         return cls.scheme
+
+
+_capturing = None  # transformers.utils.output_capturing, where there is one
+
+
+def watch_capturing() -> None:
+    """transformers 5 takes attention weights from the results of modules, by hooks: adapters look at who asks."""
+    global _capturing
+    _capturing = _capturing or sys.modules.get("transformers.utils.output_capturing")
+
+
+def weights_wanted(module, given: dict) -> bool:
+    """Somebody reads the weights of this call."""
+    wanted = given.get("output_attentions")
+    if wanted or (wanted is None and getattr(getattr(module, "config", None), "output_attentions", False)):
+        return True
+    if _capturing is None:
+        return False
+    active = _capturing._active_collector
+    collected = active.global_var if torch.compiler.is_compiling() else active.get()
+    return bool(collected) and any("attentions" in name for name in collected)
+
+
+def only_the_past(module, queries: int) -> bool:
+    """A call without a mask is causal, counted from the first key: what transformers leaves to "sdpa" and its like."""
+    how = getattr(getattr(module, "config", None), "_attn_implementation", None)
+    return queries > 1 and how not in (None, "eager") and getattr(module, "is_causal", False)
 
 
 def runs_original_code() -> bool:
@@ -131,9 +176,9 @@ def cached(module, past, states: Tensor, crosses: bool, cache_position, heads: i
     if crosses and both and past.is_updated.get(module.layer_idx):
         layer = cache.layers[module.layer_idx]
         return layer.keys, layer.values
-    position = {"cache_position": None if crosses else cache_position}
     new = (by_heads(part, heads) for part in module._project(states))
-    keys, values = cache.update(*new, module.layer_idx, position)
+    position = () if cache_position is None or crosses else ({"cache_position": cache_position},)
+    keys, values = cache.update(*new, module.layer_idx, *position)
     if crosses and both:
         past.is_updated[module.layer_idx] = True
     return keys, values

@@ -3,21 +3,24 @@
 
 from __future__ import annotations
 
-from .adapter import attend_plainly, can_run, dropout_of, head_mask_fits, run_joined
-from .bert import SCHEMES, SelfAttention
+from .adapter import attend_plainly, can_run, dropout_of, head_mask_fits, run_joined, weights_wanted
+from .bert import SelfAttention
 from .masks import from_additive, hides_nothing
 
 
 class Attention(SelfAttention):
-    signature = ("hidden_states", "attention_mask", "head_mask", "output_attentions")
+    knows = ("hidden_states", "attention_mask", "head_mask", "output_attentions")
+    needs = ("hidden_states", "attention_mask")
 
-    def forward(self, hidden_states, attention_mask=None, head_mask=None, output_attentions=False):
+    def forward(self, *args, **kwargs):
+        given = self.given(args, kwargs)
+        hidden_states, attention_mask, head_mask = given["hidden_states"], given.get("attention_mask"), given.get("head_mask")
         leaves_out = head_mask is not None and hasattr(self, "dropout_prob")  # the SDPA class does nothing with it
-        if output_attentions or leaves_out or not head_mask_fits(head_mask) or not can_run(hidden_states):
-            return super(SelfAttention, self).forward(hidden_states, attention_mask, head_mask, output_attentions)
+        if weights_wanted(self, given) or leaves_out or not head_mask_fits(head_mask) or not can_run(hidden_states):
+            return super(SelfAttention, self).forward(*args, **kwargs)
         q, k, v = self.query(hidden_states), self.key(hidden_states), self.value(hidden_states)
         heads = self.num_attention_heads
-        scheme = SCHEMES[self.position_embedding_type]
+        scheme = self._scheme()
         if scheme == "none" and head_mask is None and not self.training and hides_nothing(attention_mask):
             out = attend_plainly(q, k, v, heads)
             if out is not None:
@@ -33,4 +36,5 @@ class Attention(SelfAttention):
 
     def _after(self, hidden_states, out):
         projected = self.output_dropout(self.dense(out))
-        return (self.LayerNorm(hidden_states + projected),)
+        out = self.LayerNorm(hidden_states + projected)
+        return (out,) if "output_attentions" in self.locus_names else (out, None)

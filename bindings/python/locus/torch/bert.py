@@ -5,14 +5,31 @@ from __future__ import annotations
 
 from typing import Optional
 
-from .adapter import Adapter, attend_plainly, cached, can_run, dropout_of, head_mask_fits, run_joined
+from .adapter import (
+    Adapter,
+    attend_plainly,
+    cached,
+    can_run,
+    dropout_of,
+    head_mask_fits,
+    only_the_past,
+    run_joined,
+    weights_wanted,
+)
 from .masks import from_additive, hides_nothing
 
 SCHEMES = {"absolute": "none", "relative_key": "relative_key", "relative_key_query": "relative_key_query"}
 
 
+def _kind(module) -> str:
+    """transformers 5 has nothing but absolute positions here."""
+    return getattr(module, "position_embedding_type", None) or "absolute"
+
+
 class SelfAttention(Adapter):
-    signature = (
+    """Self-attention, and cross-attention, which is the same class in transformers 4 and one of its own in 5."""
+
+    knows = (
         "hidden_states",
         "attention_mask",
         "head_mask",
@@ -21,32 +38,31 @@ class SelfAttention(Adapter):
         "output_attentions",
         "cache_position",
     )
+    needs = ("hidden_states", "attention_mask", "past_key_values")
 
     @classmethod
     def refuse(cls, module) -> Optional[str]:
-        kind = module.position_embedding_type
+        kind = _kind(module)
         return None if kind in SCHEMES else f"position_embedding_type {kind!r}, expected one of {', '.join(SCHEMES)}"
 
     @classmethod
     def used_scheme(cls, module) -> str:
-        return SCHEMES[module.position_embedding_type]
+        return SCHEMES[_kind(module)]
 
-    def forward(
-        self,
-        hidden_states,
-        attention_mask=None,
-        head_mask=None,
-        encoder_hidden_states=None,
-        past_key_values=None,
-        output_attentions=False,
-        cache_position=None,
-    ):
+    def _scheme(self) -> str:
+        return SCHEMES[_kind(self)]
+
+    def forward(self, *args, **kwargs):
+        given = self.given(args, kwargs)
+        hidden_states, attention_mask, head_mask = given["hidden_states"], given.get("attention_mask"), given.get("head_mask")
+        encoder_hidden_states, past_key_values = given.get("encoder_hidden_states"), given.get("past_key_values")
+        scheme, wanted = self._scheme(), weights_wanted(self, given)
         if (
             encoder_hidden_states is None
             and past_key_values is None
             and head_mask is None
-            and not (output_attentions or self.training or self.is_decoder)
-            and self.position_embedding_type == "absolute"
+            and not (wanted or self.training or getattr(self, "is_decoder", True))
+            and scheme == "none"
             and (attention_mask is None or hides_nothing(attention_mask))
             and can_run(hidden_states)
         ):
@@ -55,23 +71,15 @@ class SelfAttention(Adapter):
             out = attend_plainly(q, k, v, heads)
             return (run_joined(q, k, v, heads, query_offset=0) if out is None else out), None
         crosses = encoder_hidden_states is not None
-        scheme = SCHEMES[self.position_embedding_type]
         queries = hidden_states.shape[1]
         # With a cache the original gives every query the position of the last key, which is right for one query.
         blurred = scheme != "none" and past_key_values is not None and queries > 1
-        if output_attentions or blurred or not head_mask_fits(head_mask) or not can_run(hidden_states):
-            return super().forward(
-                hidden_states,
-                attention_mask,
-                head_mask,
-                encoder_hidden_states,
-                past_key_values,
-                output_attentions,
-                cache_position,
-            )
+        if wanted or blurred or not head_mask_fits(head_mask) or not can_run(hidden_states):
+            return super().forward(*args, **kwargs)
         states = encoder_hidden_states if crosses else hidden_states
         heads = self.num_attention_heads
-        q, (k, v) = self.query(hidden_states), cached(self, past_key_values, states, crosses, cache_position, heads)
+        position = given.get("cache_position")
+        q, (k, v) = self.query(hidden_states), cached(self, past_key_values, states, crosses, position, heads)
         keys = k.shape[-2]
         offset = 0 if crosses or past_key_values is None else keys - queries
         call = {}
@@ -90,4 +98,5 @@ class SelfAttention(Adapter):
 
     def _causal_without_mask(self, crosses: bool, queries: int) -> bool:
         """The SDPA classes leave the causal mask to SDPA where there is no padding; it counts from the first key."""
-        return hasattr(self, "dropout_prob") and self.is_decoder and not crosses and queries > 1
+        by_class = hasattr(self, "dropout_prob") and self.is_decoder and queries > 1
+        return not crosses and (by_class or only_the_past(self, queries))

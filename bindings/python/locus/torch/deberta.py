@@ -28,6 +28,7 @@ class Encoder(Adapter):
     """Leaves masks by key as they are, and distances unwritten."""
 
     scheme = "masks and distances"
+    together = True
 
     def get_attention_mask(self, attention_mask):
         if attention_mask.dim() <= 2 and attention_mask.device.type == "cpu":
@@ -86,7 +87,7 @@ def _tables(rel: Tensor, tokens: int, span: int, buckets: int, max_distance: int
 
 class V2Attention(Adapter):
     scheme = "deberta"
-    signature = (
+    knows = needs = (
         "hidden_states",
         "attention_mask",
         "output_attentions",
@@ -150,7 +151,7 @@ def _scale(width: int, terms: int) -> float:
 
 class V1Attention(Adapter):
     scheme = "deberta"
-    signature = V2Attention.signature
+    knows = needs = V2Attention.knows
 
     @classmethod
     def refuse(cls, module) -> Optional[str]:

@@ -48,11 +48,12 @@ def hides_nothing(mask: Optional[Tensor]) -> bool:
 
 
 def from_additive(mask: Optional[Tensor], queries: int, keys: int, offset: int) -> Seen:
-    """What `mask` [B or 1, H or 1, Tq or 1, at least Tk] lets `queries` rows see; row 0 stands at `offset`."""
+    """What `mask` [B or 1, H or 1, Tq or 1, at least Tk], additive or boolean, lets `queries` rows see; row 0 stands at `offset`."""
     if mask is None:
         return EVERYTHING
     if contents_unknown() or mask.requires_grad:
-        return Seen(bias_dense=mask[..., :keys].expand(-1, -1, queries, -1))
+        name = "mask" if mask.dtype is torch.bool else "bias_dense"
+        return Seen(**{name: mask[..., :keys].expand(-1, -1, queries, -1)})
     if _native.hides_nothing(mask):
         return EVERYTHING
     return remembered(mask, _read_additive, queries, keys, offset)

@@ -7,7 +7,7 @@ from typing import NamedTuple, Optional
 
 from torch import Tensor
 
-from .adapter import Adapter, can_run, dropout_of, head_mask_fits, run_joined
+from .adapter import Adapter, can_run, dropout_of, head_mask_fits, run_joined, weights_wanted
 from .masks import from_additive
 
 BUCKETS, MAX_DISTANCE = 32, 128  # fixed in compute_position_bias, whatever the config says
@@ -23,6 +23,7 @@ class Position(NamedTuple):
 
 class Encoder(Adapter):
     scheme = "bias table"
+    together = True
 
     @classmethod
     def refuse(cls, module) -> Optional[str]:
@@ -40,19 +41,20 @@ class Encoder(Adapter):
 
 class SelfAttention(Adapter):
     scheme = "t5"
-    signature = ("hidden_states", "attention_mask", "head_mask", "position_bias", "output_attentions", "kwargs")
+    knows = ("hidden_states", "attention_mask", "head_mask", "position_bias", "output_attentions")
+    needs = ("hidden_states", "attention_mask", "position_bias")
 
-    def forward(
-        self, hidden_states, attention_mask=None, head_mask=None, position_bias=None, output_attentions=False, **kwargs
-    ):
+    def forward(self, *args, **kwargs):
+        given = self.given(args, kwargs)
+        hidden_states, position_bias, head_mask = given["hidden_states"], given.get("position_bias"), given.get("head_mask")
         known = position_bias is None or isinstance(position_bias, Position)
-        if output_attentions or not known or not head_mask_fits(head_mask) or not can_run(hidden_states):
+        if weights_wanted(self, given) or not known or not head_mask_fits(head_mask) or not can_run(hidden_states):
             if isinstance(position_bias, Position):
-                position_bias = position_bias.dense()
-            return super().forward(hidden_states, attention_mask, head_mask, position_bias, output_attentions, **kwargs)
+                given = dict(given, position_bias=position_bias.dense())
+            return super().forward(**given)
         tokens, heads = hidden_states.shape[1], self.num_attention_heads
         q, k, v = self.q(hidden_states), self.k(hidden_states), self.v(hidden_states)
-        call = from_additive(attention_mask, tokens, tokens, 0).arguments()
+        call = from_additive(given.get("attention_mask"), tokens, tokens, 0).arguments()
         if position_bias is not None:
             table = position_bias.encoder.relative_attention_bias.weight
             if table.shape[0] > BUCKETS:

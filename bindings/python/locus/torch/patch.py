@@ -19,6 +19,8 @@ from typing import Optional
 
 from torch import nn
 
+from .adapter import watch_capturing
+
 _BERT_LIKE = {
     "bert": ("BertSelfAttention", "BertSdpaSelfAttention"),
     "roberta": ("RobertaSelfAttention", "RobertaSdpaSelfAttention"),
@@ -45,6 +47,7 @@ KNOWN = {
     ("umt5", "modeling_umt5", "UMT5Attention"): ("t5", "UMT5Attention"),
     ("umt5", "modeling_umt5", "UMT5Block"): ("t5", "UMT5Block"),
     ("data2vec", "modeling_data2vec_text", "Data2VecTextSelfAttention"): ("bert", "SelfAttention"),
+    ("data2vec", "modeling_data2vec_text", "Data2VecTextCrossAttention"): ("bert", "SelfAttention"),
     ("albert", "modeling_albert", "AlbertAttention"): ("albert", "Attention"),
     ("albert", "modeling_albert", "AlbertSdpaAttention"): ("albert", "Attention"),
     ("mpnet", "modeling_mpnet", "MPNetSelfAttention"): ("mpnet", "SelfAttention"),
@@ -64,7 +67,7 @@ KNOWN.update(
     {
         (folder, f"modeling_{folder}", name): ("bert", "SelfAttention")
         for folder, names in _BERT_LIKE.items()
-        for name in names
+        for name in (*names, names[0].replace("SelfAttention", "CrossAttention"))  # of transformers 5
     }
 )
 
@@ -89,7 +92,14 @@ def swapped_class(name: str) -> type:
     mixin = getattr(importlib.import_module(f"{__package__}.{adapter_file}"), adapter)
     # Module and qualified name make pickle find the class again: see swapped.py.
     names = {"__module__": f"{__package__}.swapped", "__qualname__": name, "locus_original": base, "locus_adapter": mixin}
-    return type(f"Locus{original}", (mixin, base), names)
+    watch_capturing()
+    return type(f"Locus{original}", (mixin, base), dict(names, locus_names=_parameters(base.forward)))
+
+
+def _parameters(forward) -> tuple:
+    """Names of the parameters that a call may give by place, self left out."""
+    found = list(inspect.signature(forward).parameters.values())[1:]
+    return tuple(one.name for one in found if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD))
 
 
 def _candidate(module: nn.Module) -> Optional[type]:
@@ -103,12 +113,8 @@ def is_patched(module: nn.Module) -> bool:
 
 
 def _unfit(module: nn.Module, new: type) -> Optional[str]:
-    expected = new.locus_adapter.signature
-    if expected:
-        found = tuple(inspect.signature(new.locus_original.forward).parameters)[1:]
-        if found != expected:
-            return f"forward takes ({', '.join(found)}), expected ({', '.join(expected)}): another version of transformers"
-    return new.locus_adapter.refuse(module)
+    reason = new.locus_adapter.unfit(new.locus_names)
+    return new.locus_adapter.refuse(module) if reason is None else f"{reason}: another version of transformers"
 
 
 def _looks_like_attention(module: nn.Module) -> bool:
@@ -153,30 +159,48 @@ class Report:
 def patch(model: nn.Module, strict: bool = False) -> Report:
     """Swap the attention of `model` in place. ValueError: nothing in it is known, or, if strict, anything was left."""
     report = Report(type(model).__name__)
-    planned = []
+    planned, left = _sorted_out(model, report)
+    # The parts of some families speak of masks and positions among themselves: all of them are swapped, or none.
+    broken = {_family(new) for _, _, new, reason in left} & {_family(new) for _, _, new in planned if new.locus_adapter.together}
+    for name, module, new, reason in left:
+        report.left.append(Entry(name, type(module).__name__, reason))
+    for name, module, new in planned:
+        if _family(new) in broken:
+            report.left.append(Entry(name, type(module).__name__, "another part of its family is left as it is"))
+        else:
+            report.swapped.append(Entry(name, type(module).__name__, new.locus_adapter.used_scheme(module)))
+    if not report.swapped or (strict and report.left):
+        families = ", ".join(sorted({folder.split(".")[-1] for folder, _, _ in KNOWN}))
+        raise ValueError(f"{report}\nknown families: {families}")
+    for _, module, new in planned:
+        if _family(new) not in broken:
+            module.__class__ = new
+    return report
+
+
+def _family(new: type) -> str:
+    return new.locus_original.__module__
+
+
+def _sorted_out(model: nn.Module, report: Report) -> tuple:
+    """(name, module, class to come) of what can be swapped, the same and why not of what can not; the rest is reported."""
+    planned, left = [], []
     for name, module in model.named_modules():
         if is_patched(module):
             adapter = type(module).locus_adapter
             report.swapped.append(Entry(name, type(module).locus_original.__name__, adapter.used_scheme(module)))
             continue
         new = _candidate(module)
-        kind = type(module).__name__
         if new is None:
             if _looks_like_attention(module):
-                report.left.append(Entry(name, kind, "no adapter for this class"))
+                report.left.append(Entry(name, type(module).__name__, "no adapter for this class"))
             continue
         reason = _unfit(module, new)
         if reason is not None:
-            report.left.append(Entry(name, kind, reason))
-            continue
-        planned.append((module, new))
-        report.swapped.append(Entry(name, kind, new.locus_adapter.used_scheme(module)))
-    if not report.swapped or (strict and report.left):
-        families = ", ".join(sorted({folder.split(".")[-1] for folder, _, _ in KNOWN}))
-        raise ValueError(f"{report}\nknown families: {families}")
-    for module, new in planned:
-        module.__class__ = new
-    return report
+            left.append((name, module, new, reason))
+        else:
+            planned.append((name, module, new))
+    return planned, left
 
 
 def unpatch(model: nn.Module) -> int:

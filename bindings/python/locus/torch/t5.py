@@ -12,7 +12,17 @@ from typing import NamedTuple, Optional
 
 from torch import Tensor
 
-from .adapter import Adapter, cached, can_run, dropout_of, head_mask_fits, original_code, run_joined
+from .adapter import (
+    Adapter,
+    cached,
+    can_run,
+    dropout_of,
+    head_mask_fits,
+    only_the_past,
+    original_code,
+    run_joined,
+    weights_wanted,
+)
 from .masks import contents_unknown, from_additive, remembered
 
 
@@ -25,8 +35,14 @@ class Position(NamedTuple):
     first: Optional[int]  # as _first has it
 
 
-def _first(cache_position, queries: int) -> Optional[int]:
-    """Position of the first query, or _SCATTERED; None: the last query stands at the last key."""
+def _first(module, past, cache_position, queries: int) -> Optional[int]:
+    """Position of the first query, or _SCATTERED; None: the last query stands at the last key.
+
+    transformers 4 says where queries stand, 5 counts the tokens in the cache.
+    """
+    if cache_position is None and past is not None:
+        seen = past.get_seq_length(module.layer_idx)
+        return seen if isinstance(seen, int) else _SCATTERED if contents_unknown() else int(seen)
     if cache_position is None or contents_unknown():
         return None
     first, last = remembered(cache_position, _ends)
@@ -46,8 +62,11 @@ def _ends(positions: Tensor) -> tuple:
 
 def _attention(module, hidden_states, keys, values, table, mask, offset, head_mask) -> Tensor:
     call = from_additive(mask, hidden_states.shape[1], keys.shape[-2], offset).arguments()
-    if table is not None and module.pruned_heads:
-        table = table[:, [head for head in range(table.shape[1]) if head not in module.pruned_heads]]
+    if mask is None and only_the_past(module, hidden_states.shape[1]):
+        call, offset = {"causal": True}, 0
+    pruned = getattr(module, "pruned_heads", ())
+    if table is not None and pruned:
+        table = table[:, [head for head in range(table.shape[1]) if head not in pruned]]
     if table is not None:
         call.update(
             scheme="t5",
@@ -74,7 +93,7 @@ class _Shared(Adapter):
 
 
 class T5Attention(_Shared):
-    signature = (
+    knows = (
         "hidden_states",
         "mask",
         "key_value_states",
@@ -86,57 +105,40 @@ class T5Attention(_Shared):
         "output_attentions",
         "cache_position",
     )
+    needs = knows[:5]
 
-    def forward(
-        self,
-        hidden_states,
-        mask=None,
-        key_value_states=None,
-        position_bias=None,
-        past_key_values=None,
-        layer_head_mask=None,
-        query_length=None,
-        use_cache=False,
-        output_attentions=False,
-        cache_position=None,
-    ):
-        crosses = key_value_states is not None
-        queries = hidden_states.shape[1]
+    def forward(self, *args, **kwargs):
+        given = self.given(args, kwargs)
+        hidden_states, past_key_values, head_mask = (given.get(n) for n in ("hidden_states", "past_key_values", "layer_head_mask"))
+        key_value_states, position_bias = given.get("key_value_states"), given.get("position_bias")
+        crosses, queries = key_value_states is not None, hidden_states.shape[1]
         known = position_bias is None or isinstance(position_bias, Position)
-        first = 0
+        first, position = 0, given.get("cache_position")
         if not crosses:
-            first = position_bias.first if isinstance(position_bias, Position) else _first(cache_position, queries)
-        if output_attentions or not known or first == _SCATTERED or not head_mask_fits(layer_head_mask) or not can_run(hidden_states):
+            carried = isinstance(position_bias, Position)
+            first = position_bias.first if carried else _first(self, past_key_values, position, queries)
+        given_up = weights_wanted(self, given) or first == _SCATTERED or not head_mask_fits(head_mask)
+        if given_up or not known or not can_run(hidden_states):
             if isinstance(position_bias, Position):
                 raise RuntimeError(
                     f"{type(self).__name__}: the first layer ran on Locus and this one can not "
                     "(its inputs differ in device, type or head mask); use locus.torch.unpatch"
                 )
-            return super().forward(
-                hidden_states,
-                mask,
-                key_value_states,
-                position_bias,
-                past_key_values,
-                layer_head_mask,
-                query_length,
-                use_cache,
-                output_attentions,
-                cache_position,
-            )
+            return super().forward(*args, **kwargs)
         states = key_value_states if crosses else hidden_states
-        keys, values = cached(self, past_key_values, states, crosses, cache_position, self.n_heads)
+        keys, values = cached(self, past_key_values, states, crosses, position, self.n_heads)
         if position_bias is None:
             table = self.relative_attention_bias.weight if self.has_relative_attention_bias else None
-            position_bias = Position(table, mask, first)
+            position_bias = Position(table, given.get("mask"), first)
         offset = _offset(first, past_key_values, queries, keys)
         table, mask, _ = position_bias
-        out = _attention(self, hidden_states, keys, values, table, mask, offset, layer_head_mask)
-        return out, position_bias
+        out = _attention(self, hidden_states, keys, values, table, mask, offset, head_mask)
+        weights = () if "output_attentions" in self.locus_names else (None,)  # they have a place of their own since 5.15
+        return out, position_bias, *weights
 
 
 class UMT5Attention(_Shared):
-    signature = (
+    knows = (
         "hidden_states",
         "encoder_hidden_states",
         "past_key_values",
@@ -144,38 +146,33 @@ class UMT5Attention(_Shared):
         "layer_head_mask",
         "cache_position",
     )
+    needs = knows[:4]
 
-    def forward(
-        self,
-        hidden_states,
-        encoder_hidden_states=None,
-        past_key_values=None,
-        attention_mask=None,
-        layer_head_mask=None,
-        cache_position=None,
-    ):
-        crosses = encoder_hidden_states is not None
-        queries = hidden_states.shape[1]
-        first = 0 if crosses else _first(cache_position, queries)
-        if first == _SCATTERED or not head_mask_fits(layer_head_mask) or not can_run(hidden_states):
-            return super().forward(
-                hidden_states, encoder_hidden_states, past_key_values, attention_mask, layer_head_mask, cache_position
-            )
+    def forward(self, *args, **kwargs):
+        given = self.given(args, kwargs)
+        hidden_states, past_key_values, head_mask = (given.get(n) for n in ("hidden_states", "past_key_values", "layer_head_mask"))
+        encoder_hidden_states, position = given.get("encoder_hidden_states"), given.get("cache_position")
+        crosses, queries = encoder_hidden_states is not None, hidden_states.shape[1]
+        first = 0 if crosses else _first(self, past_key_values, position, queries)
+        given_up = weights_wanted(self, given) or first == _SCATTERED or not head_mask_fits(head_mask)
+        if given_up or not can_run(hidden_states):
+            return super().forward(*args, **kwargs)
         states = encoder_hidden_states if crosses else hidden_states
-        keys, values = cached(self, past_key_values, states, crosses, cache_position, self.n_heads)
+        keys, values = cached(self, past_key_values, states, crosses, position, self.n_heads)
         table = self.relative_attention_bias.weight if self.has_relative_attention_bias else None
         offset = _offset(first, past_key_values, queries, keys)
-        out = _attention(self, hidden_states, keys, values, table, attention_mask, offset, layer_head_mask)
+        out = _attention(self, hidden_states, keys, values, table, given.get("attention_mask"), offset, head_mask)
         return out, None
 
 
 class UMT5Block(Adapter):
-    """UMT5's attention always returns its weights and is not told whether they are wanted; its block is."""
+    """UMT5's attention is not told whether its weights are wanted in transformers 4; its block is."""
 
     scheme = "watches output_attentions"
+    together = True
 
-    def forward(self, *args, output_attentions=False, **kwargs):
-        if not output_attentions:
-            return super().forward(*args, output_attentions=False, **kwargs)
+    def forward(self, *args, **kwargs):
+        if not kwargs.get("output_attentions"):
+            return super().forward(*args, **kwargs)
         with original_code():
-            return super().forward(*args, output_attentions=output_attentions, **kwargs)
+            return super().forward(*args, **kwargs)

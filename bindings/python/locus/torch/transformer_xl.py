@@ -26,7 +26,7 @@ def _seen(attn_mask, queries: int, keys: int):
 
 class Attention(Adapter):
     scheme = "transformer_xl"
-    signature = ("w", "r", "attn_mask", "mems", "head_mask", "output_attentions")
+    knows = needs = ("w", "r", "attn_mask", "mems", "head_mask", "output_attentions")
 
     def forward(self, w, r, attn_mask=None, mems=None, head_mask=None, output_attentions=False):
         queries = w.shape[0]

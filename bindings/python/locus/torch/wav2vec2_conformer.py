@@ -10,12 +10,13 @@ from typing import Optional
 
 from torch import Tensor
 
-from .adapter import Adapter, by_heads, can_run, dropout_of, run_joined
+from .adapter import Adapter, by_heads, can_run, dropout_of, run_joined, weights_wanted
 from .masks import from_additive
 
 
 class SelfAttention(Adapter):
-    signature = ("hidden_states", "attention_mask", "relative_position_embeddings", "output_attentions")
+    knows = ("hidden_states", "attention_mask", "relative_position_embeddings", "output_attentions")
+    needs = knows[:3]
     schemes = {"relative": "transformer_xl", "rotary": "none", None: "none"}
 
     @classmethod
@@ -28,17 +29,18 @@ class SelfAttention(Adapter):
     def used_scheme(cls, module) -> str:
         return cls.schemes[module.position_embeddings_type]
 
-    def forward(self, hidden_states, attention_mask=None, relative_position_embeddings=None, output_attentions=False):
-        kind = self.position_embeddings_type
+    def forward(self, *args, **kwargs):
+        given, kind = self.given(args, kwargs), self.position_embeddings_type
+        hidden_states, relative_position_embeddings = given["hidden_states"], given.get("relative_position_embeddings")
         lacking = kind in ("relative", "rotary") and relative_position_embeddings is None
-        if output_attentions or lacking or not can_run(hidden_states):
-            return super().forward(hidden_states, attention_mask, relative_position_embeddings, output_attentions)
+        if weights_wanted(self, given) or lacking or not can_run(hidden_states):
+            return super().forward(*args, **kwargs)
         turned = hidden_states
         if kind == "rotary":
             turned = self._apply_rotary_embedding(hidden_states, relative_position_embeddings)
         q, k, v = self.linear_q(turned), self.linear_k(turned), self.linear_v(hidden_states)
         tokens = q.shape[1]
-        seen = from_additive(attention_mask, tokens, tokens, 0).arguments()
+        seen = from_additive(given.get("attention_mask"), tokens, tokens, 0).arguments()
         call = self._positions(kind, relative_position_embeddings)
         p = dropout_of(self, self.dropout.p)
         return self.linear_out(run_joined(q, k, v, self.num_heads, query_offset=0, dropout=p, **seen, **call)), None

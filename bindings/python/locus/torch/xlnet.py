@@ -12,7 +12,7 @@ from .masks import from_hidden
 
 class RelativeAttention(Adapter):
     scheme = "transformer_xl"
-    signature = (
+    knows = (
         "h",
         "g",
         "attn_mask_h",
@@ -24,30 +24,20 @@ class RelativeAttention(Adapter):
         "head_mask",
         "output_attentions",
     )
+    needs = ("h", "g", "attn_mask_h", "attn_mask_g", "r", "seg_mat", "mems", "target_mapping", "output_attentions")
 
     def forward(self, h, g, attn_mask_h, attn_mask_g, r, *args, **kwargs):
         # Rows of positions that the whole batch shares are projected once; without dropout all are.
         return super().forward(h, g, attn_mask_h, attn_mask_g, r[:, :1] if r.stride(1) == 0 else r, *args, **kwargs)
 
-    def rel_attn_core(
-        self,
-        q_head,
-        k_head_h,
-        v_head_h,
-        k_head_r,
-        seg_mat=None,
-        attn_mask=None,
-        head_mask=None,
-        output_attentions=False,
-    ):
+    def rel_attn_core(self, q_head, k_head_h, v_head_h, k_head_r, seg_mat=None, attn_mask=None, **more):
         queries, keys, rows = q_head.shape[0], k_head_h.shape[0], k_head_r.shape[0]
         # Row i of k_head_r is distance keys - i; nothing reads row 0. One-sided tables ("uni") serve causal calls only.
         lowest = keys - rows + 1
-        given_up = output_attentions or seg_mat is not None or head_mask is not None or not can_run(q_head)
+        asked = more.get("output_attentions") or more.get("head_mask") is not None
+        given_up = asked or seg_mat is not None or not can_run(q_head)
         if given_up or (lowest > 1 - queries and not self._hides_future(attn_mask, queries, keys)):
-            return super().rel_attn_core(
-                q_head, k_head_h, v_head_h, k_head_r, seg_mat, attn_mask, head_mask, output_attentions
-            )
+            return super().rel_attn_core(q_head, k_head_h, v_head_h, k_head_r, seg_mat=seg_mat, attn_mask=attn_mask, **more)
         call = {
             "scheme": "transformer_xl",
             "u": self.r_w_bias,
