@@ -3,7 +3,7 @@
 # Install what building and testing need, and only what is missing. Silent and quick when
 # nothing is. Without the right to install it prints the one line to run, and goes on if
 # the build itself can (a C compiler and cmake >= 3.20); tests that lack a tool are skipped
-# and counted. `setup.sh tests` also makes a venv in the build folder, for the tests of the
+# and counted. `setup.sh tests` also makes two venvs in the build folder, for the tests of the
 # Python package; `setup.sh page-missing` only says what `make page` lacks.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -130,25 +130,36 @@ install_packages() {
     fi
 }
 
-# ---- Python: a venv for the tests of the package -----------------------------------------
+# ---- Python: two venvs for the tests of the package ---------------------------------------
 
 # What the tests of the package import. Without torch or transformers the tests that use them
 # are skipped; torch comes first and keeps its version, so that nothing replaces it.
 python_packages="numpy pytest scikit-build-core ninja auditwheel"
 torch_package=torch==2.13.0
 transformers_package=transformers==4.57.6
+sentence_package=sentence-transformers==5.7.0
 sentencepiece_packages="sentencepiece==0.2.3 protobuf"
 
+# In venv-new: today's libraries, beside everything of the first venv that they can share.
+new_packages="transformers==5.23.0 sentence-transformers==6.2.0"
+
 pip_install() { # PACKAGE...
-    "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "$@" >>"$log" 2>&1
+    "${BUILD:-build}/venv/bin/python" -m pip ${into:+--python "$into"} install --quiet --disable-pip-version-check "$@" \
+        >>"$log" 2>&1
 }
 
-# The stamp says what was asked for and what came of it; the same question is not asked twice.
+# The stamp of a venv says what was asked for and what came of it; the same question is not asked twice.
+answered() { # VENV ASKED
+    [ "$(head -n 1 "$1/locus-setup" 2>/dev/null)" = "$2" ] && tail -n +2 "$1/locus-setup" >&2
+}
+lacking() { # VENV PACKAGES
+    echo "setup: pip found no $2; tests that use it are skipped (rm $1/locus-setup: try again)" | tee -a "$1/locus-setup.new" >&2
+}
+
 make_venv() {
     venv=${BUILD:-build}/venv
-    stamp=$venv/locus-setup
-    asked="$python_packages $torch_package $transformers_package $sentencepiece_packages"
-    [ "$(head -n 1 "$stamp" 2>/dev/null)" = "$asked" ] && { tail -n +2 "$stamp" >&2; return 0; }
+    asked="$python_packages $torch_package $transformers_package $sentence_package $sentencepiece_packages"
+    answered "$venv" "$asked" && return 0
     has_python_dev || return 0
     mkdir -p "${log%/*}"
     echo "setup: a Python environment in $venv" >&2
@@ -159,18 +170,35 @@ make_venv() {
         rm -rf "$venv"
         return 0
     }
-    echo "$asked" >"$stamp.new"
-    for package in "$torch_package" "$torch_package $transformers_package" "$sentencepiece_packages"; do
+    echo "$asked" >"$venv/locus-setup.new"
+    for package in "$torch_package" "$torch_package $transformers_package" \
+        "$torch_package $transformers_package $sentence_package" "$sentencepiece_packages"; do
         # shellcheck disable=SC2086
         pip_install $package || {
-            echo "setup: pip found no ${package##* }; tests that use it are skipped (rm $stamp: try again)" |
-                tee -a "$stamp.new" >&2
+            lacking "$venv" "${package##* }"
             break
         }
     done
-    mv "$stamp.new" "$stamp"
+    mv "$venv/locus-setup.new" "$venv/locus-setup"
+}
+
+# torch, numpy and the like are those of the first venv, found by a .pth file behind its own packages.
+make_new_venv() {
+    first=${BUILD:-build}/venv new=${BUILD:-build}/venv-new
+    asked="$new_packages $(head -n 1 "$first/locus-setup" 2>/dev/null)"
+    answered "$new" "$asked" && return 0
+    "$first/bin/python" -c 'import torch' 2>/dev/null || return 0 # the first venv has said why
+    echo "setup: a Python environment in $new" >&2
+    shared=$("$first/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    rm -rf "$new"
+    "$first/bin/python" -m venv --without-pip "$new" >>"$log" 2>&1 || return 0
+    echo "$shared" >"$("$new/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/locus-shared.pth"
+    echo "$asked" >"$new/locus-setup.new"
+    # shellcheck disable=SC2086
+    into=$new pip_install "$torch_package" $new_packages || lacking "$new" "$new_packages"
+    mv "$new/locus-setup.new" "$new/locus-setup"
 }
 
 install_packages
-[ "$purpose" != tests ] || make_venv
+[ "$purpose" != tests ] || { make_venv && make_new_venv; }
 exit 0

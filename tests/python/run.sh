@@ -20,14 +20,25 @@ export PYTHONDONTWRITEBYTECODE
 tests=bindings/python/tests
 
 # pytest, and its result in the manner of the other suites.
-run_pytest() { # ARGUMENT...
+reports=
+pytest_with() { # PYTHON PREFIX ARGUMENT...
     case_name=python/pytest
     LOCUS_TEST_CURRENT=$SCRATCH/.current # the test that runs, and its stacks at SIGTERM
     export LOCUS_TEST_CURRENT
-    "$python" -m pytest -q -p no:cacheprovider --junitxml="$SCRATCH/report.xml" "$@" >"$SCRATCH/pytest.log" 2>&1
-    status=$?
+    with=$1 prefix=$2
+    shift 2
+    report=$SCRATCH/report-${prefix%/}.xml
+    "$with" -m pytest -q -p no:cacheprovider --junitxml="$report" "$@" >"$SCRATCH/pytest.log" 2>&1
+    reports="$reports $prefix $report $?"
     tail -n 200 "$SCRATCH/pytest.log"
-    "$python" tests/python/summary.py "$SCRATCH/report.xml" "$status"
+}
+run_pytest() { # ARGUMENT...
+    pytest_with "$python" ./ "$@"
+    conclude
+}
+conclude() {
+    # shellcheck disable=SC2086
+    "$python" tests/python/summary.py $reports
     exit
 }
 
@@ -89,4 +100,17 @@ if ! wheel >"$SCRATCH/wheel.log" 2>&1; then
 fi
 LOCUS_TEST_WHEEL=$(echo "$SCRATCH"/wheels/locus_attention-*.whl)
 export LOCUS_TEST_WHEEL
-run_pytest $tests
+pytest_with "$python" ./ $tests
+
+# What depends on transformers and sentence-transformers, once more under the newest of them.
+new=${python%/venv/bin/python}/venv-new/bin/python
+if [ -x "$new" ] && "$new" -c 'import transformers, sys; sys.exit(int(transformers.__version__.split(".")[0]) < 5)' 2>/dev/null; then
+    LOCUS_TEST_SAMPLE=1 # padded texts only
+    export LOCUS_TEST_SAMPLE
+    pytest_with "$new" new/ $tests/test_hub.py $tests/test_patch.py $tests/test_patch_calls.py \
+        $tests/test_patch_models.py $tests/test_sentence_transformers.py $tests/test_docs.py \
+        -k "not base_models and not memory and not walk and not training and not finetuning and not test_nn"
+else
+    reports="$reports new/ - 0"
+fi
+conclude

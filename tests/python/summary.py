@@ -1,18 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""summary.py REPORT.xml STATUS: pytest's report as the last lines of a suite of tests/run.sh."""
+"""summary.py [PREFIX REPORT.xml STATUS]...: pytest's reports as the last lines of a suite of tests/run.sh; - in
+place of a report: there was nothing to run it with."""
 
 import sys
 import xml.etree.ElementTree
 
 
-def main(path, status):
-    counts = {"passed": 0, "failed": 0, "skipped": 0}
+def read(prefix, path, status, counts):
+    prefix = prefix.removeprefix("./")
+    if path == "-":
+        counts["skipped"] += 1
+        print(f"SKIP {prefix}all: no venv with the newest transformers (tools/setup.sh tests makes it)")
+        return
     try:
-        cases = xml.etree.ElementTree.parse(path).iter("testcase")
+        cases = list(xml.etree.ElementTree.parse(path).iter("testcase"))
     except (OSError, xml.etree.ElementTree.ParseError):
         cases = []  # pytest did not live to write one
+    failed = counts["failed"]
     for case in cases:
-        name = f"{case.get('classname')}::{case.get('name')}".removeprefix("bindings.python.tests.")
+        name = prefix + f"{case.get('classname')}::{case.get('name')}".removeprefix("bindings.python.tests.")
         if case.find("failure") is not None or case.find("error") is not None:
             counts["failed"] += 1
             print(f"FAIL {name}")
@@ -21,12 +27,18 @@ def main(path, status):
             print(f"SKIP {name}: {skipped.get('message')}".replace("\n", " "))
         else:
             counts["passed"] += 1
-    if status != 0 and counts["failed"] == 0:
-        counts["failed"] = 1
-        print(f"FAIL pytest: exit code {status}")
+    if status != 0 and counts["failed"] == failed:
+        counts["failed"] += 1
+        print(f"FAIL {prefix}pytest: exit code {status}")
+
+
+def main(arguments):
+    counts = {"passed": 0, "failed": 0, "skipped": 0}
+    for prefix, path, status in zip(*[iter(arguments)] * 3):
+        read(prefix, path, int(status), counts)
     print("python: {passed} passed, {failed} failed, {skipped} skipped".format(**counts))
     return counts["failed"] > 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], int(sys.argv[2])))
+    sys.exit(main(sys.argv[1:]))

@@ -484,6 +484,8 @@ def torch_sources(folder):
     yield "torch-code", folder / "code.bin", "weights_only"
     torch.save([1, 2], folder / "list.bin")
     yield "torch-list", folder / "list.bin", "found list"
+    torch.save({"w": torch.ones(1).expand(30000, 20000)}, folder / "expanded.bin")
+    yield "torch-expanded", folder / "expanded.bin", "tensor w: found 600000000 numbers, expected no more than the 1 stored"
     torch.save({"a": torch.ones(2)}, folder / "alone.bin")
     yield "torch-alone", folder / "alone.bin", "no config.json"
     (folder / "pytorch_model.bin.index.json").write_text('{"weight_map": {"a": "../alone.bin"}}')

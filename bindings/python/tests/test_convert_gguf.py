@@ -10,7 +10,7 @@ import numpy
 import pytest
 
 import locus
-from locus.convert import ConvertError, convert
+from locus.convert import ConvertError, convert, from_gguf
 
 RANDOM = numpy.random.default_rng(11)
 WIDTH, HEADS, GROUPS, WORDS = 64, 2, 1, 262
@@ -167,6 +167,10 @@ def changed(key, content):
         (changed("general.architecture", "qwen2"), "F32", "general.architecture: found qwen2, expected llama"),
         (changed("llama.rope.scaling.type", "yarn"), "F32", "rope.scaling.type: found yarn, expected none"),
         (changed("llama.block_count", "many"), "F32", "llama.block_count: found many, expected a number"),
+        (changed("tokenizer.ggml.bos_token_id", 99999), "F32", "bos_token_id: found 99999, expected less than"),
+        (changed("tokenizer.ggml.tokens", "a"), "F32", "tokenizer.ggml.tokens: found str, expected a list of texts"),
+        ({k: v for k, v in settings().items() if "merges" not in k}, "F32", "merges: found nothing, expected a list of texts"),
+        (changed("general.architecture", "\x1b[31m\nforged"), "F32", r"found \\x1b\[31m\\nforged, expected llama$"),
         (settings(), "Q4_K", "tensor token_embd.weight: found type 12 of shape"),
     ],
 )
@@ -183,3 +187,18 @@ def test_every_cut_is_refused(tmp_path):
         (tmp_path / "cut.gguf").write_bytes(data[:size])
         with pytest.raises(ConvertError, match="found"):
             convert(tmp_path / "cut.gguf", tmp_path / "out")
+
+
+def test_a_file_that_shrinks_while_it_is_read(tmp_path, monkeypatch):
+    """A line, where a mapped file would end the process."""
+    path = tmp_path / "whole.gguf"
+    write(path, settings(), parts("F16"), "F16")
+    read = from_gguf._tensor
+
+    def cut_first(*arguments):
+        os.truncate(path, 100)
+        return read(*arguments)
+
+    monkeypatch.setattr(from_gguf, "_tensor", cut_first)
+    with pytest.raises(ConvertError, match="found the end at byte 100, expected"):
+        convert(path, tmp_path / "out")

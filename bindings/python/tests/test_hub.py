@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 import locus.torch  # noqa: E402
-from locus.torch import hub  # noqa: E402
+from locus.torch import hub, imports  # noqa: E402
 
 LOGITS = 2e-5
 GRADIENTS = 1e-4  # of the largest gradient
@@ -268,11 +268,59 @@ def test_locus_does_not_import_transformers():
 
 
 def test_families_that_choose_classes_by_name():
-    """DistilBERT does not go through the interface: one line says so, and what it takes."""
+    """DistilBERT of transformers 4 does not go through the interface: one line says so, and what it takes."""
+    if int(transformers.__version__.split(".")[0]) >= 5:
+        pytest.skip("transformers 5 has no such tables")
     config = transformers.DistilBertConfig(vocab_size=99, dim=32, n_layers=1, n_heads=4, hidden_dim=64)
     with pytest.raises(ValueError, match="attn_implementation: found 'locus' for distilbert, .*expected one of eager, .*sdpa"):
         transformers.AutoModel.from_config(config, attn_implementation="locus")
     transformers.AutoModel.from_config(config, attn_implementation="sdpa")
+
+
+def test_families_that_do_not_ask(recwarn):
+    """MPNet never looks at the interface: said once, with what to do."""
+    config = transformers.MPNetConfig(vocab_size=99, hidden_size=32, num_hidden_layers=1, num_attention_heads=4, intermediate_size=48)
+    for _ in range(2):
+        transformers.AutoModel.from_config(config, attn_implementation="locus")
+    said = [str(w.message) for w in recwarn if "locus" in str(w.message)]
+    assert len(said) == 1 and "MPNetModel" in said[0] and "use locus.torch.patch(model)" in said[0]
+
+
+def test_position_bias_is_added():
+    """T5 of transformers 5 hands its bias to the attention function: it is a dense bias there."""
+    torch.manual_seed(0)
+    q, k, v = (torch.randn(2, 4, 7, 8, requires_grad=True) for _ in range(3))
+    bias = torch.randn(1, 4, 7, 7, requires_grad=True)
+    module = torch.nn.Module()
+    module.is_causal = True
+    out, _ = hub.locus_attention_forward(module, q, k, v, None, scaling=1.0, position_bias=bias)
+    seen = torch.ones(7, 7).tril().bool()
+    want = torch.nn.functional.scaled_dot_product_attention(q, k, v, bias.masked_fill(~seen, -1e30), scale=1.0).transpose(1, 2)
+    close(out, want, 1e-5)
+    got = torch.autograd.grad(out.square().sum(), bias)[0]
+    close(got, torch.autograd.grad(want.square().sum(), bias)[0], 1e-5)
+
+
+IMPORTS = """
+import sys
+exec(sys.argv[1])
+import warnings
+warnings.filterwarnings("error", message="locus")
+from transformers import ModernBertModel, T5Model, BertModel
+exec(sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
+def test_importing_locus_breaks_no_import(before):
+    lines = ["import locus.torch", ""] if before else ["", "import locus.torch"]
+    done = subprocess.run([sys.executable, "-c", IMPORTS, *lines], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_callback_that_fails_breaks_no_import():
+    with pytest.warns(UserWarning, match="locus.torch: json: KeyError"):
+        imports.when_imported("json", lambda module: {}["nothing"])
 
 
 def test_padded_doubles():

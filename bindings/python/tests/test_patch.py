@@ -69,6 +69,8 @@ SAMPLE = os.environ.get("LOCUS_TEST_SAMPLE") == "1"
 @pytest.mark.parametrize("padded", [True] if SAMPLE else [False, True], ids=lambda p: "padded" if p else "full")
 @pytest.mark.parametrize("name, options", ALL)
 def test_same_numbers(name, options, padded, counted):
+    if models.NEW and "relative" in options.get("position_embedding_type", ""):
+        pytest.skip("transformers 5 has no relative positions in BERT's family")
     model = getattr(models, name)(**options)
     # bi_data halves the batch; XLNet adds the two masks of "uni" in a way that wants a batch of one.
     batch = 4 if options.get("bi_data") else 1 if options.get("attn_type") == "uni" else 3

@@ -65,6 +65,8 @@ def test_generation(name, cache, counted):
 @pytest.mark.parametrize("attention", ["eager", "sdpa"])
 @pytest.mark.parametrize("kind", ["absolute", "relative_key", "relative_key_query"])
 def test_decoder_steps(kind, attention, counted):
+    if models.NEW and kind != "absolute":
+        pytest.skip("transformers 5 has no relative positions in BERT's family")
     model = models.bert(is_decoder=True, position_embedding_type=kind, attention=attention)
     ids = models.tokens(2, 12)
 
@@ -131,6 +133,10 @@ def test_two_streams_of_xlnet(counted):
 @pytest.mark.parametrize("name, options", FIRST)
 def test_output_attentions(name, options, counted):
     model = getattr(models, name)(**options)
+    if models.NEW and name == "wav2vec2_conformer":
+        pytest.skip("transformers 5 records the weights of whole models, and this is an encoder")
+    if models.NEW and getattr(model, "_supports_sdpa", False):  # others have nothing but eager code, and need not be told
+        model.set_attn_implementation("eager")
     call, _ = models.inputs(name, 2, 17, padded=True)
     got, want = both(model, lambda m: m(**call, output_attentions=True, return_dict=True))
     assert counted.calls == 0
@@ -143,6 +149,7 @@ def test_output_attentions(name, options, counted):
 @pytest.mark.parametrize(
     "name, taken", [("bert", 2), ("t5", 6), ("umt5", 6), ("mpnet", 2), ("xlnet", 0), ("transformer_xl", 0)]
 )
+@pytest.mark.skipif(models.NEW, reason="transformers 5 has no head masks")
 def test_head_mask(name, taken, counted):
     model = getattr(models, name)()
     call, real = models.inputs(name, 2, 17, padded=name != "transformer_xl")

@@ -38,7 +38,9 @@ class ConvertError(LocusValueError):
     """A source that cannot be converted: one line that names the file, what was found, what was expected."""
 
     def __init__(self, message, status=Status.FORMAT):
-        super().__init__(message, status)
+        # Names of a file's tensors are part of messages: what a terminal would obey is written out.
+        line = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in message)
+        super().__init__(line, status)
 
 
 @dataclass

@@ -53,18 +53,23 @@ def recognises(source):
 
 
 class _File:
+    """Read, not mapped: a file that shrinks meanwhile is a line, and not the end of Python."""
+
     def __init__(self, path):
         self.path, self.at = path, 0
-        self.data = numpy.memmap(path, "u1", "r") if os.path.getsize(path) else b""
+        self.size, self.data = os.path.getsize(path), open(path, "rb")  # noqa: SIM115 (read closes it)
 
     def refuse(self, what):
         raise ConvertError(f"{self.path}: {what}")
 
     def take(self, size):
-        if size > len(self.data) - self.at:
-            self.refuse(f"found the end at byte {len(self.data)}, expected {size} bytes more")
-        self.at += size
-        return bytes(self.data[self.at - size : self.at])
+        if size <= self.size - self.at:
+            self.data.seek(self.at)
+            found = self.data.read(size)
+            if len(found) == size:
+                self.at += size
+                return found
+        self.refuse(f"found the end at byte {min(self.size, os.path.getsize(self.path))}, expected {size} bytes more")
 
     def number(self, form):
         return struct.unpack(form, self.take(struct.calcsize(form)))[0]
@@ -80,14 +85,14 @@ class _File:
         if kind != LIST or depth > 2:
             self.refuse(f"found a value of type {kind}, expected 0 to 12")
         inner, count = self.number("<I"), self.number("<Q")
-        if count > len(self.data) - self.at:
+        if count > self.size - self.at:
             self.refuse(f"found a list of {count} values, expected no more than the file has bytes")
         return [self.value(inner, depth + 1) for _ in range(count)]
 
 
-def _read(path):
-    """(values by key, name: (shape, kind, offset), where the data begins, file)."""
-    file, values, tensors = _File(path), {}, {}
+def _read(file):
+    """(values by key, name: (shape, kind, offset), where the data begins)."""
+    values, tensors = {}, {}
     file.take(4)
     version = file.number("<I")
     if version not in (2, 3):
@@ -105,7 +110,7 @@ def _read(path):
     alignment = values.get("general.alignment", ALIGNMENT)
     if not isinstance(alignment, int) or alignment < 1:
         file.refuse(f"general.alignment: found {alignment}, expected a number of bytes")
-    return values, tensors, -(-file.at // alignment) * alignment, file
+    return values, tensors, -(-file.at // alignment) * alignment
 
 
 def _nibbles(raw):
@@ -190,12 +195,24 @@ def _config(file, values, tensors):
     }
 
 
-def _tokenizer(values):
+def _listed(file, values, key):
+    found = values.get(key)
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        file.refuse(f"{key}: found {'nothing' if found is None else type(found).__name__}, expected a list of texts")
+    return found
+
+
+def _tokenizer(file, values):
     """tokenizer.json of byte-level BPE; nothing where the file has another kind."""
     pre = values.get("tokenizer.ggml.pre", "default")
     if values.get("tokenizer.ggml.model") != "gpt2" or pre not in SPLITS:
         return {}
-    tokens, kinds = values["tokenizer.ggml.tokens"], values.get("tokenizer.ggml.token_type", [])
+    tokens, merges = (_listed(file, values, f"tokenizer.ggml.{name}") for name in ("tokens", "merges"))
+    kinds, start = values.get("tokenizer.ggml.token_type", []), values.get("tokenizer.ggml.bos_token_id")
+    if not isinstance(kinds, list) or len(kinds) > len(tokens):
+        file.refuse(f"tokenizer.ggml.token_type: found {type(kinds).__name__}, expected a list of {len(tokens)} kinds")
+    if start is not None and not (isinstance(start, int) and 0 <= start < len(tokens)):
+        file.refuse(f"tokenizer.ggml.bos_token_id: found {start}, expected less than {len(tokens)}")
     level = {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": True}
     flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False}
     added = [
@@ -203,7 +220,6 @@ def _tokenizer(values):
         for i, kind in enumerate(kinds)
         if kind in (CONTROL, ADDED)
     ]
-    start = values.get("tokenizer.ggml.bos_token_id")
     template = None
     if values.get("tokenizer.ggml.add_bos_token") and start is not None:
         first = {"SpecialToken": {"id": tokens[start], "type_id": 0}}
@@ -225,14 +241,19 @@ def _tokenizer(values):
         "model": {
             "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None,
             "end_of_word_suffix": None, "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
-            "vocab": {token: i for i, token in enumerate(tokens)}, "merges": values["tokenizer.ggml.merges"],
+            "vocab": {token: i for i, token in enumerate(tokens)}, "merges": merges,
         },
     }  # fmt: skip
     return {"tokenizer.json": rules, "tokenizer_config.json": {"tokenizer_class": "PreTrainedTokenizerFast"}}
 
 
 def read(source):
-    values, places, start, file = _read(source)
+    file = _File(source)
+    with file.data:
+        return _model(file, *_read(file))
+
+
+def _model(file, values, places, start):
     if values.get("general.architecture") != "llama":
         file.refuse(f"general.architecture: found {values.get('general.architecture')}, expected llama")
     tensors = {}
@@ -246,4 +267,4 @@ def read(source):
         if name.endswith(("q_proj.weight", "k_proj.weight")):
             heads = config["num_attention_heads" if ".q_proj" in name else "num_key_value_heads"]
             tensors[name] = numpy.ascontiguousarray(halves(rows, heads))
-    return Model(config, tensors, texts=_tokenizer(values))
+    return Model(config, tensors, texts=_tokenizer(file, values))

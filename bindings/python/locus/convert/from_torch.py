@@ -52,7 +52,7 @@ def _load(path):
     return found
 
 
-def _floats(found):
+def _floats(path, found):
     """Numpy arrays of all tensors of floats; of those that share memory the first, as tied weights do."""
     import torch
 
@@ -64,6 +64,9 @@ def _floats(found):
         if value.numel() > 1 and place in seen:
             continue
         seen.add(place)
+        stored = value.untyped_storage().nbytes() // value.element_size()
+        if value.numel() > stored:  # a few numbers of the file expanded to gigabytes
+            raise ConvertError(f"{path}: tensor {name}: found {value.numel()} numbers, expected no more than the {stored} stored")
         known = value.dtype in (torch.float16, torch.float32, torch.float64)
         tensors[name] = (value if known else value.float()).detach().contiguous().numpy()
     return tensors
@@ -98,7 +101,7 @@ def read(source, config=None):
     files = _files(source)
     tensors = {}
     for path in files:
-        tensors.update(_floats(_load(path)))
+        tensors.update(_floats(path, _load(path)))
     folder = os.path.dirname(files[0]) or "."
     path = os.path.join(folder, "config.json")
     if config is None and not os.path.exists(path):

@@ -16,7 +16,10 @@ floating and on the CPU.
 
 from __future__ import annotations
 
+import functools
 import sys
+import types
+import warnings
 from typing import NamedTuple, Optional
 
 import torch
@@ -57,6 +60,8 @@ def _parts(function) -> Optional[list]:
         return [("window", held["sliding_window"])]
     if name == "packed_sequence_mask_function.<locals>.inner_mask":
         return [("text", held["packed_sequence_mask"])]
+    if name == "remap_positions_for_packed_sequence.<locals>.inner_mask":  # positions ascend by 1 in each text, as places do
+        return _parts(held["mask_function"])
     if name == "and_masks.<locals>.and_mask":
         parts = [_parts(part) for part in held["mask_functions"]]
         return None if None in parts else sum(parts, [])
@@ -125,14 +130,37 @@ class _WordedMask(Tensor):
         return func(*args, **kwargs)
 
 
-def _words(function, cache_position: Tensor, kv_length: int, kv_offset: int, padding: Optional[Tensor], traced: bool):
+class _Span(NamedTuple):
+    """Where queries stand: transformers 4 and 5.0 give their positions, later ones how many there are and the first."""
+
+    positions: Optional[Tensor]  # cache_position
+    queries: int
+    first: object  # an integer, or a tensor of a static cache
+
+    def ends(self) -> tuple:
+        if self.positions is None:
+            return int(self.first), int(self.first) + self.queries - 1
+        return int(self.positions[0]), int(self.positions[-1])
+
+    def keywords(self) -> dict:
+        """As the installed sdpa_mask takes them."""
+        if self.positions is not None:
+            return {"cache_position": self.positions}
+        return {"q_length": self.queries, "q_offset": self.first}
+
+    def is_plain(self) -> bool:
+        """Numbers that may be looked at."""
+        given = self.first if self.positions is None else self.positions
+        return not isinstance(given, Tensor) or (type(given) is Tensor and given.device.type == "cpu")
+
+
+def _words(function, span: _Span, kv_length: int, kv_offset: int, padding: Optional[Tensor], traced: bool):
     """None: this mask can not be put in words. `traced`: what padding and texts are this time must not be looked at."""
     parts = _parts(function)
-    queries = cache_position.shape[0]
-    if parts is None or ("causal", True) not in parts or queries == 0:
+    if parts is None or ("causal", True) not in parts or span.queries == 0:
         return None
-    first, last = int(cache_position[0]), int(cache_position[-1])
-    if last - first != queries - 1:
+    first, last = span.ends()
+    if last - first != span.queries - 1:
         return None
     kv_offset, by_key = int(kv_offset), None
     if padding is not None:
@@ -153,42 +181,47 @@ def _only_the_future(queries: int, keys: int, padding: Optional[Tensor], local: 
 
 def locus_mask(
     batch_size,
-    cache_position,
-    kv_length,
+    cache_position=None,
+    kv_length=None,
     kv_offset=0,
     mask_function=None,
     attention_mask=None,
     local_size=None,
     allow_is_causal_skip=False,
+    q_length=None,
+    q_offset=0,
     **more,
 ) -> Optional[Tensor]:
-    """For AttentionMaskInterface: None where only the future is hidden, else booleans, with their words if they have any."""
-    if allow_is_causal_skip and type(cache_position) is Tensor and not contents_unknown():
-        if _only_the_future(len(cache_position), kv_length, attention_mask, local_size):
+    """For AttentionMaskInterface: None where only the future is hidden, else booleans, with their words if they have any.
+
+    ``cache_position`` is what transformers 4 gives, ``q_length`` and ``q_offset`` what 5 gives.
+    """
+    span = _Span(cache_position, q_length if cache_position is None else cache_position.shape[0], q_offset)
+    if allow_is_causal_skip and span.is_plain() and not contents_unknown():
+        if _only_the_future(span.queries, kv_length, attention_mask, local_size):
             return None
     from transformers import masking_utils
 
     more.update(local_size=local_size, allow_is_causal_skip=allow_is_causal_skip)
     function = masking_utils.causal_mask_function if mask_function is None else mask_function
     traced = torch.jit.is_tracing()
-    simple = not torch.compiler.is_compiling() and cache_position.device.type == "cpu"
-    words = _words(function, cache_position, kv_length, kv_offset, attention_mask, traced) if simple else None
+    simple = not torch.compiler.is_compiling() and span.is_plain()
+    words = _words(function, span, kv_length, kv_offset, attention_mask, traced) if simple else None
     if words is None:
         return masking_utils.sdpa_mask(
             batch_size=batch_size,
-            cache_position=cache_position,
             kv_length=kv_length,
             kv_offset=kv_offset,
             mask_function=function,
             attention_mask=attention_mask,
+            **span.keywords(),
             **more,
         )
-    queries = cache_position.shape[0]
     if traced:
-        return words.written_out(batch_size, queries, kv_length)
-    if words.hides_only_the_future(queries, kv_length):
+        return words.written_out(batch_size, span.queries, kv_length)
+    if words.hides_only_the_future(span.queries, kv_length):
         return None
-    return _WordedMask(words, (batch_size, 1, queries, kv_length))
+    return _WordedMask(words, (batch_size, 1, span.queries, kv_length))
 
 
 def _seen(mask: Tensor, queries: int, keys: int) -> dict:
@@ -237,11 +270,13 @@ def locus_attention_forward(
         if out is not None:
             return out, None
     computes = can_run(query) or (_is_double(query) and not runs_original_code())
-    if position_bias is not None or output_attentions or not computes or not head_mask_fits(head_mask):
+    call_bias = _with_bias(call, position_bias)
+    if call_bias is None or output_attentions or not computes or not head_mask_fits(head_mask):
         asked = dict(softcap=softcap, s_aux=s_aux, position_bias=position_bias, output_attentions=output_attentions)
         more.update((name, given) for name, given in asked.items() if given is not None)
         causal = call is _THE_PAST
         return _eagerly(module, query, key, value, attention_mask, dropout, scaling, causal, head_mask, more)
+    call = call_bias
     if "key_mask" in call:
         call = dict(call, key_mask=call["key_mask"].expand(query.shape[0], -1))
     if s_aux is not None:
@@ -256,6 +291,16 @@ def locus_attention_forward(
     if head_mask is not None:
         out = out * head_mask.transpose(1, 2)
     return out.contiguous(), None
+
+
+def _with_bias(call: dict, position_bias: Optional[Tensor]) -> Optional[dict]:
+    """`call` with a bias [1 or B, H, Tq, Tk] that is added to the logits (T5 of transformers 5); None: not said in these words."""
+    if position_bias is None:
+        return call
+    if "texts" in call or not isinstance(position_bias, Tensor) or position_bias.dim() != 4:
+        return None
+    added = call.get("bias_dense")
+    return dict(call, bias_dense=position_bias if added is None else position_bias + added)
 
 
 def _is_double(states: Tensor) -> bool:
@@ -335,11 +380,46 @@ def modernbert_forward(
 
 
 def _register_attention(modeling_utils) -> None:
-    modeling_utils.AttentionInterface.register(NAME, locus_attention_forward)
+    if hasattr(modeling_utils, "AttentionInterface"):
+        modeling_utils.AttentionInterface.register(NAME, locus_attention_forward)
+        _watch_choices(modeling_utils)
 
 
 def _register_masks(masking_utils) -> None:
-    masking_utils.AttentionMaskInterface.register(NAME, locus_mask)
+    if hasattr(masking_utils, "AttentionMaskInterface"):
+        masking_utils.AttentionMaskInterface.register(NAME, locus_mask)
+
+
+def _watch_choices(modeling_utils) -> None:
+    """Models whose attention does not ask the interface take any name and go their own way: said once per class."""
+    checked = getattr(modeling_utils.PreTrainedModel, "_check_and_adjust_attn_implementation", None)
+    if checked is None or hasattr(checked, "__wrapped__"):
+        return
+
+    @functools.wraps(checked)
+    def check(self, *args, **kwargs):
+        chosen = checked(self, *args, **kwargs)
+        if chosen == NAME:
+            _warn_if_deaf(type(self))
+        return chosen
+
+    modeling_utils.PreTrainedModel._check_and_adjust_attn_implementation = check
+
+
+@functools.lru_cache(maxsize=None)
+def _warn_if_deaf(kind: type) -> None:
+    names = vars(sys.modules.get(kind.__module__, types.ModuleType("")))
+    asks = "ALL_ATTENTION_FUNCTIONS" in names or any(name.endswith(_TABLES) for name in names)
+    own = [name for name, found in names.items() if name.endswith("Attention") and isinstance(found, type)]
+    if own and not asks:
+        warnings.warn(
+            f"attn_implementation={NAME!r}: {kind.__name__} does not go through transformers' AttentionInterface, Locus is not "
+            "called; use locus.torch.patch(model), or see docs/python-models.md",
+            stacklevel=2,
+        )
+
+
+_TABLES = ("ATTENTION_CLASSES", "ATTENTION_FUNCTION")
 
 
 def _register_class(module) -> None:
@@ -370,7 +450,9 @@ class _Refusal(NamedTuple):
 
 
 def _register_modernbert(module) -> None:
-    module.MODERNBERT_ATTENTION_FUNCTION[NAME] = modernbert_forward
+    table = getattr(module, "MODERNBERT_ATTENTION_FUNCTION", None)  # transformers 5 has none: ModernBERT asks the interface
+    if isinstance(table, dict):
+        table[NAME] = modernbert_forward
 
 
 def register() -> None:

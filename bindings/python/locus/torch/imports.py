@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import importlib.abc
-import importlib.machinery
 import sys
+import warnings
 
 
 class _Loader(importlib.abc.Loader):
@@ -20,7 +20,18 @@ class _Loader(importlib.abc.Loader):
     def exec_module(self, module):
         self.own.exec_module(module)
         module.__loader__ = module.__spec__.loader = self.own
-        self.callback(module)
+        _call(self.callback, module)
+
+    def __getattr__(self, name):  # get_source, get_resource_reader, ...: asked while the module is being read
+        return getattr(self.__dict__.get("own"), name)
+
+
+def _call(callback, module) -> None:
+    """A host's import never fails because of us."""
+    try:
+        callback(module)
+    except Exception as error:  # whatever another version has instead of what we expect
+        warnings.warn(f"locus.torch: {module.__name__}: {type(error).__name__}: {error}; left as it is", stacklevel=2)
 
 
 class _Watch(importlib.abc.MetaPathFinder):
@@ -33,10 +44,14 @@ class _Watch(importlib.abc.MetaPathFinder):
             callback = next((found for package, found in self.packages.items() if name.startswith(package)), None)
         if callback is None:
             return None
-        spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader = _Loader(spec.loader, callback)
-        return spec
+        for finder in sys.meta_path:
+            find = None if finder is self else getattr(finder, "find_spec", None)
+            spec = None if find is None else find(name, path, target)
+            if spec is not None:
+                if hasattr(spec.loader, "exec_module"):
+                    spec.loader = _Loader(spec.loader, callback)
+                return spec
+        return None
 
 
 _watch = _Watch()
@@ -45,7 +60,7 @@ _watch = _Watch()
 def when_imported(name: str, callback) -> None:
     """callback(module), now if the module is there, else as soon as somebody imports it."""
     if name in sys.modules:
-        callback(sys.modules[name])
+        _call(callback, sys.modules[name])
         return
     _begin()
     _watch.waiting[name] = callback
@@ -55,7 +70,7 @@ def when_each_imported(package: str, callback) -> None:
     """callback(module) for every module of the package, those that are there and those to come."""
     for name, module in list(sys.modules.items()):
         if name.startswith(package + "."):
-            callback(module)
+            _call(callback, module)
     _begin()
     _watch.packages[package + "."] = callback
 

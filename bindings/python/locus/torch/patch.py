@@ -113,7 +113,7 @@ def is_patched(module: nn.Module) -> bool:
 
 
 def _unfit(module: nn.Module, new: type) -> Optional[str]:
-    reason = new.locus_adapter.unfit(new.locus_names)
+    reason = new.locus_adapter.unfit(_parameters(new.locus_original.forward))
     return new.locus_adapter.refuse(module) if reason is None else f"{reason}: another version of transformers"
 
 
