@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from os import PathLike
@@ -152,6 +152,9 @@ class Model:
         truncate: int = 0,
         **settings: Any,
     ) -> Any: ...
+    def stream(
+        self, text: str | bytes, pair: str | bytes | None = None, *, truncate: int = 0, **settings: Any
+    ) -> Iterator[str]: ...
     def hidden(
         self, text: str | bytes, pair: str | bytes | None = None, *, truncate: int = 0
     ) -> NDArray[np.float32]: ...

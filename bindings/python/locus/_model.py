@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trained models: from the files of the Hugging Face hub and a text to an answer."""
 
+import difflib
+import operator
 import os
+import queue
+import threading
 
 import numpy as np
 
@@ -13,6 +17,32 @@ from ._tokenizer import Tokenizer
 _HIDDEN, _LOGITS, _EMBEDDING, _QKV, _DECODER_HIDDEN, _DECODER_QKV, _CROSS_Q, _CROSS_KV = (1 << i for i in range(8))
 _STACKS = ("encoder", "decoder", "cross")  # locus_model_stack
 _BATCH = 512  # tokens of one pass, whose states stay in the caches; more of them change no bit
+
+
+_SETTINGS = [name for pair in _native.generation_settings() for name in pair if name is not None]
+_SAME = {theirs: ours for ours, theirs in _native.generation_settings() if theirs is not None}
+
+
+def _checked(settings):
+    """Settings of a generation under our names: those of transformers are names, too."""
+    found = {}
+    for name, value in settings.items():
+        if name not in _SETTINGS:
+            near = difflib.get_close_matches(name, _SETTINGS, 1)
+            hint = f"did you mean {near[0]}?" if near else f"expected one of {', '.join(_SETTINGS)}"
+            raise LocusTypeError(f"generate: no setting {name!r}: {hint}")
+        if _SAME.get(name, name) in found:
+            raise LocusTypeError(f"generate: found {name} and another name of it, expected one of them")
+        found[_SAME.get(name, name)] = value
+    return found
+
+
+def _whole(ids):
+    """Ids of a text as integers; a 3.5 is none."""
+    try:
+        return [operator.index(id) for id in (ids.tolist() if hasattr(ids, "tolist") else ids)]
+    except TypeError:
+        raise LocusTypeError("ids: found something that is no whole number, expected lists of token numbers") from None
 
 
 class _Texts:
@@ -51,6 +81,20 @@ def _layers(parts):
     return np.stack(arrays) if len({array.shape for array in arrays}) == 1 else arrays
 
 
+def _sayable(scheme, options):
+    """Without those that have a default which nobody may write, as RoPE's width 0: all columns."""
+    declared = {one["name"]: one for one in next(d for d in _native.schemes() if d["name"] == scheme)["options"]}
+    return {
+        name: value
+        for name, value in options.items()
+        if not isinstance(value, (int, float)) or value != declared[name]["default"] or declared[name]["minimum"] <= value
+    }
+
+
+def _reopened(folder, threads):
+    return Model(folder, threads=threads)
+
+
 class Model:
     """A trained model: config.json, model.safetensors and tokenizer files in one folder.
 
@@ -67,9 +111,16 @@ class Model:
 
     def __init__(self, folder, *, threads=0, _trainable=False):
         self._handle = _native.model_open(folder, threads, _trainable)
-        self._folder = folder
+        self._folder, self._threads = folder, threads
         self.info = _native.model_info(self._handle)
         self._tokenizer = None
+
+    def __reduce__(self):
+        """A copy in another process reads the folder again."""
+        return _reopened, (os.path.abspath(os.fspath(self._folder)), self._threads)
+
+    def __deepcopy__(self, memo):
+        return self  # it never changes
 
     def __repr__(self):
         i = self.info
@@ -92,7 +143,8 @@ class Model:
         """The answer to a text, or an array or list of those to several.
 
         embed: a vector; classify: {label: probability}; tokens: [(token, tag)]; fill: for each mask the five best
-        (token, probability); generate: a text (`settings`: beams, max_length, sample, temperature, top_k, top_p, seed, ...).
+        (token, probability); generate: a text (`settings`: beams, max_length, sample, temperature, top_k, top_p, seed, ...,
+        also under the names of transformers).
         """
         task = task or self.tasks[0]
         if task not in self.tasks:
@@ -105,6 +157,19 @@ class Model:
         if single:
             return answers[0]
         return np.stack(answers) if task == "embed" and answers else answers
+
+    def stream(self, text, pair=None, *, truncate=0, **settings):
+        """The answer to a text, piece by piece as it is written: an iterator. Without beams.
+
+        >>> for piece in model.stream("Once upon a time", max_new_tokens=50):
+        ...     print(piece, end="", flush=True)
+        """
+        if "generate" not in self.tasks:
+            raise LocusValueError(f"stream: found a model for {', '.join(self.tasks)}, expected one that generates")
+        settings = {"beams": 1, **_checked(settings)}
+        if settings["beams"] not in (1, None):
+            raise LocusValueError(f"stream: found beams={settings['beams']}, expected 1: a beam search knows its text at the end")
+        return self._streamed(self._encode([text], [pair], truncate), settings)
 
     def hidden(self, text, pair=None, *, truncate=0):
         """What every layer made of a text: [layers + 1, tokens, width], after the embeddings first; a list of arrays where the
@@ -128,6 +193,8 @@ class Model:
         if stack != "encoder" and not self.info["decoder_layers"]:
             raise LocusValueError(f"stack: found {stack!r}, but the model has no decoder behind an encoder")
         encoded, number = self._encode([text], [pair], truncate), _STACKS.index(stack)
+        if not encoded.ids[0]:
+            raise LocusValueError("text: found no tokens, expected one at least")
         q, kv, types = self._asked(encoded, stack, decoder_ids)
         if not 0 <= layer < len(q):
             raise LocusValueError(f"layer: found {layer}, expected 0 to {len(q) - 1}")
@@ -137,7 +204,7 @@ class Model:
             self._handle, number, layer, bytes(raw), other, queries, keys, types
         )
         arrays = {name: _floats(raw, *shape) for name, (raw, shape) in tensors.items()}
-        return dict(arrays, scheme=scheme, causal=bool(causal), scale=scale, **options)
+        return dict(arrays, scheme=scheme, causal=bool(causal), scale=scale, **_sayable(scheme, options))
 
     def explain(self, text, layer, head, *, stack="encoder", decoder_ids=None, **more):
         """The score of a head on a text, split into its terms: see `locus.explain`.
@@ -235,6 +302,34 @@ class Model:
         )
         return [[next(best) for id in part if id == mask] for part in encoded.ids[first:last]]
 
-    def _generate(self, encoded, settings):
-        found = _native.model_generate(self._handle, _joined(encoded.ids), _offsets(encoded.ids), settings)
-        return [self.tokenizer.decode(np.frombuffer(ids, np.int32).tolist()) for ids, _ in found]
+    def _generate(self, encoded, settings, told=None):
+        ids, offsets = _joined(encoded.ids), _offsets(encoded.ids)
+        found = _native.model_generate(self._handle, ids, offsets, _checked(settings), told)
+        return [self._decoded(np.frombuffer(ids, np.int32).tolist()) for ids, _ in found]
+
+    def _decoded(self, ids):
+        """A model may have rows beyond its tokenizer's: they have no text."""
+        return self.tokenizer.decode([id for id in ids if id < len(self.tokenizer)])
+
+    def _streamed(self, encoded, settings):
+        said = queue.SimpleQueue()
+
+        def write():
+            try:
+                said.put(self._generate(encoded, settings, lambda text, id: said.put(id))[0])
+            except BaseException as error:  # it is the reader's
+                said.put(error)
+
+        threading.Thread(target=write).start()
+        ids, shown = [] if self.info["decoder_layers"] else list(encoded.ids[0]), ""
+        while True:
+            news = said.get()
+            if isinstance(news, BaseException):
+                raise news
+            ids += [news] if isinstance(news, int) else []
+            text = self._decoded(ids).rstrip("\ufffd") if isinstance(news, int) else news  # a part of a letter may still grow
+            if text.startswith(shown) and len(text) > len(shown):
+                yield text[len(shown) :]
+                shown = text
+            if isinstance(news, str):
+                return

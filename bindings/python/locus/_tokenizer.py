@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tokenizers: text to ids and back, from the files of published models."""
 
+import os
 from dataclasses import dataclass, field
 
 from . import _native
@@ -47,6 +48,13 @@ class Tokenizer:
         self.has_types = info["has_types"]
         self.special = info["special"]
         self._vocabulary = info["vocabulary"]
+
+    def __reduce__(self):
+        """A copy in another process reads the folder again."""
+        return type(self), (os.path.abspath(os.fspath(self._folder)),)
+
+    def __deepcopy__(self, memo):
+        return self  # it never changes
 
     def __len__(self):
         return self._vocabulary

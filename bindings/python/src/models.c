@@ -137,7 +137,7 @@ static int read_equal(PyObject *object, const char *name, int64_t count, const v
 }
 
 /* Ids and where the texts among them begin. */
-static int read_ids(PyObject *ids_object, PyObject *offsets_object, const void **ids,
+int native_read_ids(PyObject *ids_object, PyObject *offsets_object, const void **ids,
                     const int64_t **offsets, int64_t *texts, int64_t *tokens)
 {
     const void *marks = NULL;
@@ -157,7 +157,7 @@ static int read_decoder(run *r, PyObject *ids, PyObject *offsets)
     int64_t texts = 0;
     locus_error error = {.text = ""};
     if (ids == Py_None) return 0;
-    if (read_ids(ids, offsets, &found, &r->decoder_offsets, &texts, &r->decoder_tokens) != 0)
+    if (native_read_ids(ids, offsets, &found, &r->decoder_offsets, &texts, &r->decoder_tokens) != 0)
         return -1;
     if (texts != r->texts) {
         native_refuse(LOCUS_ERR_ARGUMENT, "decoder_ids: found %lld texts, expected %lld",
@@ -174,7 +174,7 @@ static int read_decoder(run *r, PyObject *ids, PyObject *offsets)
 static int read_arrays(run *r, PyObject *const *args)
 {
     const void *ids = NULL, *types = NULL, *rows = NULL;
-    if (read_ids(args[1], args[3], &ids, &r->offsets, &r->texts, &r->tokens) != 0 ||
+    if (native_read_ids(args[1], args[3], &ids, &r->offsets, &r->texts, &r->tokens) != 0 ||
         read_equal(args[2], "types", r->tokens, &types) != 0 ||
         read_decoder(r, args[5], args[6]) != 0)
         return -1;
@@ -238,6 +238,10 @@ static float *floats_of(PyObject *bytes) { return (float *)(void *)PyByteArray_A
 static int make_part(run *r, part which)
 {
     const extent e = extent_of(r, which);
+    if (which == LOGITS && e.width == 0) {
+        native_refuse(LOCUS_ERR_ARGUMENT, "logits: the model has no head that gives them");
+        return -1;
+    }
     PyObject *list = PyList_New(0);
     r->arrays[which] = calloc((size_t)e.layers + 1, sizeof *r->arrays[which]);
     for (int64_t l = 0; list != NULL && r->arrays[which] != NULL && l < e.layers; l++) {
@@ -478,107 +482,4 @@ PyObject *native_model_attention(PyObject *module, PyObject *const *args, Py_ssi
         return NULL;
     }
     return Py_BuildValue("(siNNN)", config.scheme, (int)config.causal, scale, options, tensors);
-}
-
-/* ---- generation ---- */
-
-typedef struct number_setting {
-    const char *name;
-    int real;
-    size_t offset;
-} number_setting;
-
-#define SETTING(field, real)                                                                       \
-    {                                                                                              \
-#field, real, offsetof(locus_generation, field)                                            \
-    }
-static const number_setting settings[] = {SETTING(beams, 0),
-                                          SETTING(max_length, 0),
-                                          SETTING(max_new_tokens, 0),
-                                          SETTING(min_length, 0),
-                                          SETTING(min_new_tokens, 0),
-                                          SETTING(no_repeat_ngram, 0),
-                                          SETTING(top_k, 0),
-                                          SETTING(top_p, 1),
-                                          SETTING(temperature, 1),
-                                          SETTING(length_penalty, 1),
-                                          SETTING(repetition_penalty, 1)};
-
-static int set_one(locus_generation *g, const char *name, PyObject *value)
-{
-    if (strcmp(name, "seed") == 0) {
-        g->seed = PyLong_AsUnsignedLongLong(value);
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    if (strcmp(name, "sample") == 0) {
-        const int truth = PyObject_IsTrue(value);
-        g->sample = truth == 1;
-        return truth < 0 ? -1 : 0;
-    }
-    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
-        char *field = (char *)g + settings[i].offset;
-        if (strcmp(settings[i].name, name) != 0) continue;
-        if (settings[i].real)
-            *(double *)(void *)field = PyFloat_AsDouble(value);
-        else
-            *(int64_t *)(void *)field = PyLong_AsLongLong(value);
-        return PyErr_Occurred() ? -1 : 0;
-    }
-    native_refuse(LOCUS_ERR_ARGUMENT, "generate: no setting \"%s\"", name);
-    return -1;
-}
-
-static int read_settings(locus_generation *g, PyObject *dict)
-{
-    PyObject *key = NULL, *value = NULL;
-    Py_ssize_t at = 0;
-    while (PyDict_Next(dict, &at, &key, &value)) {
-        const char *name = PyUnicode_AsUTF8AndSize(key, NULL);
-        if (name == NULL || set_one(g, name, value) != 0) return -1;
-    }
-    return 0;
-}
-
-static PyObject *texts_of(const locus_generated *generated, int64_t texts)
-{
-    PyObject *list = PyList_New(0);
-    for (int64_t t = 0; list != NULL && t < texts; t++) {
-        int64_t count = 0;
-        const int32_t *ids = locus_generated_ids(generated, t, &count);
-        PyObject *item =
-            Py_BuildValue("(y#d)", (const char *)ids, (Py_ssize_t)((size_t)count * sizeof *ids),
-                          locus_generated_score(generated, t));
-        if (item == NULL || PyList_Append(list, item) != 0) Py_CLEAR(list);
-        Py_XDECREF(item);
-    }
-    return list;
-}
-
-/* model_generate(model, ids, offsets, settings) -> [(ids, score)] */
-PyObject *native_model_generate(PyObject *module, PyObject *const *args, Py_ssize_t count)
-{
-    (void)module;
-    if (native_check_count("model_generate", count, 4) != 0) return NULL;
-    const locus_model *model = native_model_of(args[0]);
-    const void *ids = NULL;
-    const int64_t *offsets = NULL;
-    int64_t texts = 0, tokens = 0;
-    locus_generation generation = {.size = sizeof generation};
-    if (model == NULL || read_ids(args[1], args[2], &ids, &offsets, &texts, &tokens) != 0)
-        return NULL;
-    locus_generation_init(&generation, model);
-    if (read_settings(&generation, args[3]) != 0) return NULL;
-    locus_generated *generated = NULL;
-    locus_error error = {.text = ""};
-    locus_status status = LOCUS_OK;
-    Py_BEGIN_ALLOW_THREADS status =
-        locus_generate(&generated, model, &generation, ids, offsets, texts, &error);
-    Py_END_ALLOW_THREADS if (status != LOCUS_OK)
-    {
-        native_raise(status, error.text);
-        return NULL;
-    }
-    PyObject *list = texts_of(generated, texts);
-    locus_generated_free(generated);
-    return list;
 }

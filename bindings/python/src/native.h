@@ -201,6 +201,10 @@ locus_model *native_model_of(PyObject *capsule);
 /* `object`, which must be bytes, as numbers of `size` bytes each: how many; -1: an exception is set. */
 int64_t native_array(PyObject *object, const void **data, size_t size);
 
+/* Ids of texts, one behind the other, and where they begin, both in bytes. */
+int native_read_ids(PyObject *ids_object, PyObject *offsets_object, const void **ids,
+                    const int64_t **offsets, int64_t *texts, int64_t *tokens);
+
 /* A bytearray of so many floats. */
 PyObject *native_floats(int64_t count);
 
@@ -208,7 +212,11 @@ PyObject *native_model_open(PyObject *module, PyObject *const *args, Py_ssize_t 
 PyObject *native_model_info(PyObject *module, PyObject *capsule);
 PyObject *native_model_run(PyObject *module, PyObject *const *args, Py_ssize_t count);
 PyObject *native_model_attention(PyObject *module, PyObject *const *args, Py_ssize_t count);
+
+/* ---- generate.c ---- */
+
 PyObject *native_model_generate(PyObject *module, PyObject *const *args, Py_ssize_t count);
+PyObject *native_generation_settings(PyObject *module, PyObject *unused);
 
 /* ---- training.c: gradients through models ---- */
 

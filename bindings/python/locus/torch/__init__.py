@@ -1,6 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Locus in PyTorch: ``attend`` with gradients; ``patch`` and ``attn_implementation="locus"`` for Hugging Face models."""
 
+try:
+    import torch as _torch  # noqa: F401
+except ModuleNotFoundError as error:
+    if error.name != "torch":
+        raise
+    raise ModuleNotFoundError("locus.torch needs PyTorch: pip install 'locus-attention[torch]'", name="torch") from None
+
 from . import hub
 from .adapter import original_code
 from .functional import attend

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """A model of the C runtime as a torch module: its forward pass, and gradients of every weight for any torch optimizer."""
 
+import os
+
 import torch
 
 from .. import _native
 from .._errors import LocusTypeError, LocusValueError
-from .._model import _DECODER_HIDDEN, _EMBEDDING, _HIDDEN, _LOGITS, _Texts
+from .._model import _DECODER_HIDDEN, _EMBEDDING, _HIDDEN, _LOGITS, _Texts, _whole
 from .._model import Model as _Plain
 
 _WANTED = {"hidden": _HIDDEN, "logits": _LOGITS, "embedding": _EMBEDDING, "decoder_hidden": _DECODER_HIDDEN}
@@ -52,6 +54,16 @@ def _tensor(part):
     return torch.frombuffer(raw, dtype=torch.float32).view(rows, width) if raw else torch.zeros(rows, width)
 
 
+def _rebuilt(kind, folder, threads, state, frozen, training):
+    model = kind(folder, threads=threads)
+    with torch.no_grad():  # in their place: they are the memory of the model
+        for name, parameter in model.named_parameters():
+            parameter.copy_(state[name])
+    for parameter, still in zip(model._order, frozen):
+        parameter.requires_grad_(not still)
+    return model.train(training)
+
+
 class Model(torch.nn.Module):
     """The folder of a model as a torch module that computes in C, forward and backward.
 
@@ -68,6 +80,7 @@ class Model(torch.nn.Module):
     def __init__(self, folder, *, threads=0):
         super().__init__()
         self.plain = _Plain(folder, threads=threads, _trainable=True)
+        self._read = os.path.abspath(os.fspath(folder)), threads
         self._order, self.places = [], []
         for name, capsule, at in _native.model_parameters(self.plain._handle):
             parameter = torch.nn.Parameter(torch.utils.dlpack.from_dlpack(capsule))
@@ -85,13 +98,53 @@ class Model(torch.nn.Module):
     def tokenizer(self):
         return self.plain.tokenizer
 
+    @property
+    def tasks(self):
+        """As `locus.Model.tasks`."""
+        return self.plain.tasks
+
+    def __reduce__(self):
+        """The folder read again, with the weights and modes of this one."""
+        frozen = [not parameter.requires_grad for parameter in self._order]
+        return _rebuilt, (type(self), *self._read, self.state_dict(), frozen, self.training)
+
+    def __deepcopy__(self, memo):
+        rebuild, arguments = self.__reduce__()
+        return rebuild(*arguments)
+
+    def hidden(self, text, pair=None, *, truncate=0):
+        """As `locus.Model.hidden`, a tensor with gradients: [layers + 1, tokens, width], or a list where the last is narrower."""
+        layers = self([text], [pair], want=["hidden"], truncate=truncate)["hidden"]
+        return torch.stack(layers) if len({layer.shape for layer in layers}) == 1 else layers
+
+    def logits(self, text, pair=None, *, truncate=0):
+        """As `locus.Model.logits`, a tensor with gradients."""
+        if not self.info["head"]:
+            raise LocusValueError("logits: the model has no head that gives them")
+        return self([text], [pair], truncate=truncate)
+
+    def attention(self, text, layer, pair=None, **more):
+        """As `locus.Model.attention`, with the weights as they are now."""
+        self._renew()
+        return self.plain.attention(text, layer, pair, **more)
+
+    def explain(self, text, layer, head, **more):
+        """As `locus.Model.explain`, with the weights as they are now."""
+        self._renew()
+        return self.plain.explain(text, layer, head, **more)
+
+    def stream(self, text, pair=None, **more):
+        """As `locus.Model.stream`, with the weights as they are now."""
+        self._renew()
+        return self.plain.stream(text, pair, **more)
+
     def forward(self, texts=None, pair=None, *, ids=None, types=None, decoder_ids=None, want=None, truncate=0):
         """Logits of texts, or their embeddings where the model has no head: [texts, labels], or a row for every token of all
         texts, one behind the other. `ids`: lists of numbers in place of texts. `decoder_ids`: what the decoder of an
         encoder-decoder is given, text by text; it gives the logits. `want`: names among hidden, logits, embedding and
         decoder_hidden; then the answer is a dict, with a list of the layers for states."""
         encoded = self._encode(texts, pair, ids, types, truncate)
-        decoder = None if decoder_ids is None else [list(map(int, one)) for one in decoder_ids]
+        decoder = None if decoder_ids is None else [_whole(one) for one in decoder_ids]
         if decoder is None and self.info["decoder_layers"] and "logits" in (want or ["logits"]):
             raise LocusTypeError("decoder_ids: the decoder gives the logits, it needs tokens")
         names = list(want) if want is not None else ["logits" if self.info["head"] else "embedding"]
@@ -123,7 +176,7 @@ class Model(torch.nn.Module):
         if (texts is None) == (ids is None):
             raise LocusTypeError("texts, ids: expected one of them")
         if ids is not None:
-            return _Texts([list(map(int, one)) for one in ids], types=types)
+            return _Texts([_whole(one) for one in ids], types=types)
         return self.plain._encode([texts] if isinstance(texts, (str, bytes)) else list(texts), pair, truncate)
 
     def _renew(self):
