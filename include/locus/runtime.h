@@ -22,7 +22,9 @@ LOCUS_API int locus_isa_available(const char *name);
  * the ceiling further. NULL: `ceiling` or LOCUS_ISA is no name of a table. */
 LOCUS_API const char *locus_isa_pick(const char *ceiling);
 
-/* Threads used when a config says 0. 1 in a serial build. */
+/* Threads used when a config says 0. 1 in a serial build. The child of a fork computes on one thread
+ * whatever a config says, where its parent had called this or computed: the workers of the OpenMP
+ * runtime do not survive a fork. Results have the same bits. */
 LOCUS_API uint32_t locus_default_threads(void);
 
 /* 1 when built with OpenMP. */

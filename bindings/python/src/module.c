@@ -262,9 +262,8 @@ static PyMethodDef methods[] = {
 static int prepare(PyObject *module)
 {
     (void)module;
-    if (native_prepare_plans() == 0) return 0;
-    PyErr_NoMemory();
-    return -1;
+    (void)locus_default_threads(); /* from here on, the child of a fork computes on one thread */
+    return 0;
 }
 
 static PyModuleDef_Slot slots[] = {{Py_mod_exec, (void *)prepare}, {0, NULL}};

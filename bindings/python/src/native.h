@@ -126,10 +126,9 @@ typedef struct native_workspace {
 int native_take_workspace(native_workspace *workspace, size_t bytes);
 void native_give_workspace(native_workspace workspace);
 
-/* Threads of a call that asks for so many (0: the default); 1 in the child of a fork. */
+/* Threads of a call that asks for so many (0: the default). */
 uint32_t native_threads(uint32_t asked);
 
-int native_prepare_plans(void);
 PyObject *native_cache_info(PyObject *module, PyObject *unused);
 PyObject *native_cache_clear(PyObject *module, PyObject *unused);
 

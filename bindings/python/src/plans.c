@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans and workspaces outlive a call here, so that a small call stays cheap. A plan depends
  * on the configuration and on shapes alone; both are its key. */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,20 +18,6 @@ static struct {
 } cache;
 
 static native_workspace kept[MOST_WORKSPACES];
-
-/* libgomp's workers do not exist in the child of a fork, and it waits for them for ever.
- * Results have the same bits on one thread. */
-static int forked;
-
-static void note_fork(void) { forked = 1; }
-
-int native_prepare_plans(void)
-{
-    static int prepared;
-    if (prepared) return 0;
-    prepared = 1;
-    return pthread_atfork(NULL, NULL, note_fork);
-}
 
 /* ---- keys ---- */
 
@@ -57,11 +42,7 @@ typedef struct plan_key {
     size_t bytes;
 } plan_key;
 
-uint32_t native_threads(uint32_t asked)
-{
-    if (forked) return 1;
-    return asked != 0 ? asked : locus_default_threads();
-}
+uint32_t native_threads(uint32_t asked) { return asked != 0 ? asked : locus_default_threads(); }
 
 /* 1 for the tensors whose numbers, not only shapes, a plan depends on. */
 static int is_planned(const locus_tensor *t, const locus_tensors *shapes)

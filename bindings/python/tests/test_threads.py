@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 from conftest import CALLS, Call
+from test_model import make
 
 import locus
 
@@ -101,3 +102,52 @@ def test_a_spawned_process_computes():
     context = multiprocessing.get_context("spawn")
     with context.Pool(1) as pool:
         assert pool.apply(locus.cpu_info)["isa"] == locus.cpu_info()["isa"]
+
+
+class Answer:
+    """What a model gives, in whatever process: a hidden state, what it writes, a model of its own."""
+
+    def __init__(self, model, folder):
+        self.model, self.folder = model, folder
+
+    def __call__(self, text):
+        return [model.hidden(text)[-1].tobytes() for model in (self.model, locus.Model(self.folder, threads=2))]
+
+
+ANSWER = None  # a forked worker has it from its parent
+
+
+def answer(text):
+    return ANSWER(text)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_models_in_forked_workers(tmp_path):
+    global ANSWER
+    ANSWER = Answer(locus.Model(make(tmp_path / "bert"), threads=2), tmp_path / "bert")
+    texts = ["the license", "a work of the license, of the work", "the"] * 2
+    want = [answer(text) for text in texts]
+    with multiprocessing.get_context("fork").Pool(2) as pool:
+        assert pool.map_async(answer, texts).get(timeout=60) == want
+
+
+class Texts:
+    def __init__(self, answer):
+        self.answer = answer
+
+    def __len__(self):
+        return 4
+
+    def __getitem__(self, index):
+        return self.answer("the work " * (index + 1))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_models_in_a_data_loader(tmp_path):
+    torch = pytest.importorskip("torch")
+    texts = Texts(Answer(locus.Model(make(tmp_path / "bert"), threads=2), tmp_path / "bert"))
+    want = [texts[index] for index in range(4)]
+    loader = torch.utils.data.DataLoader(
+        texts, batch_size=None, num_workers=2, multiprocessing_context="fork", timeout=60
+    )
+    assert list(loader) == want
