@@ -4,7 +4,8 @@
 #include "core/adopt.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "model/pass.h"
+#include "model/ops/ops.h"
+#include "model/run.h"
 
 /* `heads` heads of every row, from column `first` on. */
 static locus_tensor columns_of(const float *qkv, int64_t first, int64_t tokens, int64_t heads,
@@ -19,10 +20,24 @@ static locus_tensor columns_of(const float *qkv, int64_t first, int64_t tokens, 
 
 /* ---- tables that depend on the tokens ---- */
 
-/* The layers that are meant: the decoder's, or those of the model itself. */
-static const locus_model *layers_of(const locus_model *m, uint32_t stack)
+/* The layers that are meant; NULL: there are none. */
+static const model_description *layers_of(const locus_model *m, uint32_t stack)
 {
-    return stack == LOCUS_MODEL_FIRST ? m : m->decoder;
+    return stack == LOCUS_MODEL_FIRST ? &m->stacks[0] : m->stack_count > 1 ? &m->stacks[1] : NULL;
+}
+
+/* The operator that attends. */
+static const op *attend_of(const locus_model *m, uint32_t stack, int64_t layer)
+{
+    const program *p = &m->program;
+    const int first = stack == LOCUS_MODEL_FIRST ? 0 : 1;
+    for (int i = p->first_op[first]; i < p->first_op[first + 1]; i++) {
+        const op *o = &p->ops[i];
+        if (o->kind == &op_attend && o->as.attend->layer == layer &&
+            p->attentions[o->as.attend->attention].cross == (stack == LOCUS_MODEL_CROSS))
+            return o;
+    }
+    return NULL;
 }
 
 /* Distances of `tokens` tokens: as many before as behind, or none behind. A table without tokens has
@@ -37,41 +52,62 @@ static int64_t distance_floats(const model_description *d, int64_t tokens)
 /* 1: scores depend on types, and the tokens are not all of one. */
 static int has_types(const model_description *d, const locus_model_attended *a)
 {
-    if (!d->segments || a->types == NULL) return 0;
-    for (int64_t i = 1; i < a->queries; i++)
-        if (a->types[i] != a->types[i - 1]) return 1;
-    return 0;
+    return d->segments && segments_differ(a->types, a->queries);
+}
+
+/* The map that makes rel_k of sinusoids. */
+static const op *projection_of(const program *p, const op *o)
+{
+    for (int i = 0; i < o->as.attend->table_count; i++) {
+        const value_info *table = &p->values[o->in[ATTEND_TABLES + i]];
+        if (table->rows == DISTANCES) return &p->ops[table->first];
+    }
+    return NULL;
 }
 
 /* The table of a layer for `tokens` tokens, as a pass makes it. */
-static locus_status put_distances(const locus_model *m, int64_t layer, int64_t tokens, float *room,
-                                  locus_config *config, locus_tensors *in, locus_error *error)
+static locus_status put_distances(const locus_model *m, const op *o, int64_t tokens, float *room,
+                                  locus_config *config, locus_error *error)
 {
-    const int64_t offsets[2] = {0, tokens};
-    locus_model_pass *pass = NULL;
-    LOCUS_TRY(locus_model_pass_new(&pass, m, offsets, 1, error));
-    pass_work w = {.distances = room};
-    w.linear = locus_allocate(m->allocator, (size_t)locus_linear_workspace(&m->linear), 1);
-    if (w.linear != NULL) {
-        model_distances_project(pass, model_layer_at(m, layer), &w);
-        in->rel_k = model_distance_table(pass, room);
-        config->options.delta_min = model_first_distance(pass);
-    }
-    locus_model_pass_free(pass);
-    locus_release(m->allocator, w.linear);
-    return w.linear != NULL ? LOCUS_OK
-                            : locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
+    const program *p = &m->program;
+    const attention *a = &p->attentions[o->as.attend->attention];
+    const int64_t width = p->values[p->sinusoid].width;
+    int64_t count;
+    model_distances(a, tokens, &config->options.delta_min, &count);
+    float *rows = locus_allocate(m->allocator, (size_t)count, (size_t)width * sizeof *rows);
+    void *linear = locus_allocate(m->allocator, (size_t)locus_linear_workspace(&p->linear), 1);
+    locus_status status = rows != NULL && linear != NULL
+                              ? model_sinusoids(m, a, config->options.delta_min, count, rows, error)
+                              : locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
+    if (status == LOCUS_OK) map_rows(p, projection_of(p, o), room, rows, count, linear);
+    locus_release(m->allocator, rows);
+    locus_release(m->allocator, linear);
+    return status;
 }
 
-static locus_status put_tables(const locus_model *m, const locus_model_attended *a, float *room,
-                               locus_config *config, locus_tensors *in, locus_error *error)
+/* Tables of one layer; those that depend on the tokens are put into room. */
+static locus_status put_tables(const locus_model *m, const locus_model_attended *a, const op *o,
+                               float *room, locus_config *config, locus_tensors *in,
+                               locus_error *error)
 {
-    const model_description *d = &m->description;
-    if (d->distances) LOCUS_TRY(put_distances(m, a->layer, a->queries, room, config, in, error));
-    if (has_types(d, a))
-        in->bias_dense =
-            model_segment_pairs(d, model_layer_at(m, a->layer), a->q, model_qkv_width(d), a->types,
-                                a->queries, room + distance_floats(d, a->queries));
+    const program *p = &m->program;
+    const model_description *d = layers_of(m, a->stack);
+    int64_t rows[EXTENTS] = {0}, first;
+    if (d->distances) {
+        const attention *how = &p->attentions[o->as.attend->attention];
+        LOCUS_TRY(put_distances(m, o, a->queries, room, config, error));
+        model_distances(how, a->queries, &first, &rows[DISTANCES]);
+    }
+    attend_tables(p, o, NULL, rows, in);
+    if (d->distances) in->rel_k.data = room;
+    if (!has_types(d, a)) return LOCUS_OK;
+    const segment_rule rule = {.bias = p->values[o->in[ATTEND_BIAS]].data,
+                               .segment = p->values[o->in[ATTEND_SEGMENT]].data,
+                               .heads = d->heads,
+                               .head_dim = d->head_dim,
+                               .stride = model_qkv_width(d)};
+    in->bias_dense =
+        segment_scores(&rule, a->q, a->types, a->queries, room + distance_floats(d, a->queries));
     return LOCUS_OK;
 }
 
@@ -80,31 +116,30 @@ static locus_status put_tables(const locus_model *m, const locus_model_attended 
 static locus_status take_inputs(const locus_model *m, const locus_model_attended *a, float *room,
                                 locus_config *config, locus_tensors *in, locus_error *error)
 {
-    const model_layer *weights = model_layer_at(m, a->layer);
-    const int64_t D = m->description.head_dim, H = m->description.heads;
-    const int64_t width = weights->qkv.packed.outputs, kv_heads = (width / D - H) / 2;
-    LOCUS_TRY(model_attention_config(m, m->description.scheme, config));
-    *in = weights->tables;
+    const model_description *d = layers_of(m, a->stack);
+    const op *o = attend_of(m, a->stack, a->layer);
+    const int64_t D = d->head_dim, H = d->heads, width = model_qkv_width(d);
+    *config = m->program.attentions[o->as.attend->attention].config;
+    *in = (locus_tensors){.size = sizeof *in};
+    LOCUS_TRY(put_tables(m, a, o, room, config, in, error));
     in->q = columns_of(a->q, 0, a->queries, H, D, width);
-    in->k = columns_of(a->q, H * D, a->queries, kv_heads, D, width);
-    in->v = columns_of(a->q, (H + kv_heads) * D, a->queries, kv_heads, D, width);
-    return put_tables(m, a, room, config, in, error);
+    in->k = columns_of(a->q, H * D, a->queries, d->kv_heads, D, width);
+    in->v = columns_of(a->q, (H + d->kv_heads) * D, a->queries, d->kv_heads, D, width);
+    return LOCUS_OK;
 }
 
 /* No positions: words of one text ask those of another, and every one sees all. */
-static locus_status take_cross(const locus_model *m, const locus_model_attended *a,
-                               locus_config *config, locus_tensors *in)
+static void take_cross(const locus_model *m, const locus_model_attended *a, locus_config *config,
+                       locus_tensors *in)
 {
-    const int64_t D = m->description.head_dim, H = m->description.heads, A = H * D;
-    LOCUS_TRY(model_attention_config(m, "none", config));
-    config->causal = 0;
+    const op *o = attend_of(m, a->stack, a->layer);
+    const int64_t D = m->stacks[1].head_dim, H = m->stacks[1].heads, A = H * D;
+    *config = m->program.attentions[o->as.attend->attention].config;
     config->query_offset = 0;
-    if (m->description.cross_unscaled) config->scale = 1.0;
     *in = (locus_tensors){.size = sizeof *in};
     in->q = columns_of(a->q, 0, a->queries, H, D, A);
     in->k = columns_of(a->kv, 0, a->keys, H, D, 2 * A);
     in->v = columns_of(a->kv, A, a->keys, H, D, 2 * A);
-    return LOCUS_OK;
 }
 
 static locus_status no_decoder(const locus_model *m, uint32_t stack, locus_error *error)
@@ -121,11 +156,7 @@ static locus_status no_decoder(const locus_model *m, uint32_t stack, locus_error
 static locus_status check_tables(const locus_model *m, const locus_model_attended *a,
                                  const float *room, locus_error *error)
 {
-    const model_description *d = &m->description;
-    if (m->trainable != NULL && (d->to_position || d->from_position))
-        return locus_fail(error, LOCUS_ERR_ARGUMENT,
-                          "%s: a model that is trained makes its tables in every pass",
-                          m->family->type);
+    const model_description *d = layers_of(m, a->stack);
     if (d->memory > 0)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "%s: its keys begin %" PRId64 " tokens before the text, in a memory that "
@@ -144,11 +175,10 @@ static locus_status check_tables(const locus_model *m, const locus_model_attende
 /* 0: there is none for what the call refuses. */
 static int64_t room_of(const locus_model *model, const locus_model_attended *attended)
 {
-    const locus_model *m = layers_of(model, attended->stack);
+    const model_description *d = layers_of(model, attended->stack);
     const int64_t T = attended->queries;
-    if (m == NULL || attended->stack == LOCUS_MODEL_CROSS || !model_is_length(T)) return 0;
-    const int pairs = has_types(&m->description, attended);
-    return distance_floats(&m->description, T) + (pairs ? m->description.heads * T * T : 0);
+    if (d == NULL || attended->stack == LOCUS_MODEL_CROSS || !model_is_length(T)) return 0;
+    return distance_floats(d, T) + (has_types(d, attended) ? d->heads * T * T : 0);
 }
 
 static locus_status check_rows(const char *name, int64_t rows, const float *data,
@@ -181,25 +211,28 @@ locus_status locus_model_attended_call(const locus_model *model,
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL argument");
     LOCUS_ADOPT(attended, own, "model attention", error);
     const int cross = attended->stack == LOCUS_MODEL_CROSS;
-    const locus_model *m = layers_of(model, attended->stack);
-    if (m == NULL || attended->stack > LOCUS_MODEL_CROSS)
+    const model_description *d = layers_of(model, attended->stack);
+    if (d == NULL || attended->stack > LOCUS_MODEL_CROSS)
         return no_decoder(model, attended->stack, error);
     LOCUS_TRY(check_rows("queries", attended->queries, attended->q, error));
     if (cross) LOCUS_TRY(check_rows("keys", attended->keys, attended->kv, error));
-    if (attended->layer < 0 || attended->layer >= m->description.layers)
+    if (attended->layer < 0 || attended->layer >= d->layers)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "layer: found %" PRId64 ", expected 0 to %" PRId64, attended->layer,
-                          m->description.layers - 1);
-    if (cross) return take_cross(m, attended, config, in);
-    LOCUS_TRY(check_tables(m, attended, room, error));
-    return take_inputs(m, attended, room, config, in, error);
+                          d->layers - 1);
+    if (!cross) {
+        LOCUS_TRY(check_tables(model, attended, room, error));
+        return take_inputs(model, attended, room, config, in, error);
+    }
+    take_cross(model, attended, config, in);
+    return LOCUS_OK;
 }
 
 /* ---- the first layers, by their qkv ---- */
 
 int64_t locus_model_attention_room(const locus_model *m, int64_t tokens)
 {
-    return m != NULL ? distance_floats(&m->description, tokens) : 0;
+    return m != NULL ? distance_floats(&m->stacks[0], tokens) : 0;
 }
 
 locus_status locus_model_attention(const locus_model *m, int64_t layer, const float *qkv,
@@ -223,10 +256,10 @@ locus_status locus_model_describe_stack(const locus_model *model, uint32_t stack
 {
     if (model == NULL || info == NULL)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL argument");
-    const locus_model *m = layers_of(model, stack);
-    if (m == NULL || stack > LOCUS_MODEL_CROSS) return no_decoder(model, stack, error);
+    if (layers_of(model, stack) == NULL || stack > LOCUS_MODEL_CROSS)
+        return no_decoder(model, stack, error);
     locus_model_info found = {.size = sizeof found};
-    locus_model_describe(m, &found);
+    model_describe_layers(model, stack != LOCUS_MODEL_FIRST, &found);
     if (stack == LOCUS_MODEL_CROSS) {
         found.qkv_width = found.heads * found.head_dim;
         found.scheme = "none";

@@ -9,6 +9,7 @@
 #include "core/half.h"
 #include "core/memory.h"
 #include "io/system.h"
+#include "io/tensorfile.h"
 
 /* ---- files ---- */
 
@@ -88,11 +89,8 @@ void model_checkpoint_close(model_checkpoint *c)
 
 /* ---- slots ---- */
 
-static const struct {
-    const char *shape;
-    int each_layer;
-} slots[SLOT_COUNT] = {
-#define MODEL_SLOT(name, each_layer, shape) [SLOT_##name] = {shape, each_layer},
+static const char *const shapes[SLOT_COUNT] = {
+#define MODEL_SLOT(name, each_layer, shape) [SLOT_##name] = shape,
 #include "model/slots.inc"
 #undef MODEL_SLOT
 };
@@ -126,8 +124,6 @@ static int64_t extent_of(const model_description *d, char letter)
     }
 }
 
-int model_slot_each_layer(model_slot slot) { return slots[slot].each_layer; }
-
 /* The table of a slot; NULL: it is that of something else. */
 static const model_table *table_of(const model_description *d, model_slot slot)
 {
@@ -138,7 +134,7 @@ static const model_table *table_of(const model_description *d, model_slot slot)
 static const char *letters_of(const model_description *d, model_slot slot)
 {
     const model_table *table = table_of(d, slot);
-    return table != NULL ? table->shape : slots[slot].shape;
+    return table != NULL ? table->shape : shapes[slot];
 }
 
 /* Stored [E, H, D] and read as [A, E]. */
@@ -324,19 +320,13 @@ static int spell_old(char *out)
     return strcmp(last, ".bias") == 0 && snprintf(last, 6, ".beta") > 0;
 }
 
-typedef struct place {
-    size_t file, index;
-    const locus_file_tensor *tensor;
-} place;
-
-static int find_name(const model_checkpoint *c, const char *name, place *found)
+static int find_name(const model_checkpoint *c, const char *name, model_place *found)
 {
     for (size_t f = 0; f < c->file_count; f++) {
-        const locus_file_tensor *tensor = locus_file_find(c->files[f], name);
+        const size_t i = locus_names_find(&c->files[f]->tensor_names, name);
+        const locus_file_tensor *tensor = locus_file_tensor_at(c->files[f], i);
         if (tensor == NULL) continue;
-        size_t i = 0;
-        while (locus_file_tensor_at(c->files[f], i) != tensor) i++;
-        *found = (place){f, i, tensor};
+        *found = (model_place){f, i, tensor};
         return 1;
     }
     return 0;
@@ -344,7 +334,7 @@ static int find_name(const model_checkpoint *c, const char *name, place *found)
 
 /* The first of the family's names for the slot that is there; `name` is it, or the last tried. */
 static int find_slot(const model_checkpoint *c, model_slot slot, int64_t layer, char *name,
-                     place *found)
+                     model_place *found)
 {
     const model_table *table = table_of(c->description, slot);
     snprintf(name, NAME, "(no name)");
@@ -364,16 +354,8 @@ static int find_slot(const model_checkpoint *c, model_slot slot, int64_t layer, 
 int model_checkpoint_has(const model_checkpoint *c, model_slot slot, int64_t layer)
 {
     char name[NAME];
-    place found;
+    model_place found;
     return find_slot(c, slot, layer, name, &found);
-}
-
-const locus_file_tensor *model_checkpoint_tensor(const model_checkpoint *c, model_slot slot,
-                                                 int64_t layer)
-{
-    char name[NAME];
-    place found;
-    return find_slot(c, slot, layer, name, &found) ? found.tensor : NULL;
 }
 
 /* ---- values ---- */
@@ -400,7 +382,7 @@ static int same_shape(const uint64_t *a, size_t a_rank, const uint64_t *b, size_
 }
 
 static locus_status check_shape(const model_checkpoint *c, model_slot slot, const char *name,
-                                const place *p, locus_error *error)
+                                const model_place *p, locus_error *error)
 {
     uint64_t want[4];
     const size_t rank = model_slot_shape(c->description, slot, want);
@@ -433,8 +415,8 @@ static void convert(float *to, const void *from, const char *dtype, size_t count
 
 enum { PIECE = 1 << 16 }; /* numbers converted at a time */
 
-static locus_status read_values(model_checkpoint *c, const place *p, float *to, uint64_t count,
-                                locus_error *error)
+locus_status model_checkpoint_values(model_checkpoint *c, const model_place *p, float *to,
+                                     uint64_t count, locus_error *error)
 {
     const locus_file *file = c->files[p->file];
     const uint64_t bytes = p->tensor->bits / 8;
@@ -451,8 +433,8 @@ static locus_status read_values(model_checkpoint *c, const place *p, float *to, 
     return status;
 }
 
-static locus_status find_checked(const model_checkpoint *c, model_slot slot, int64_t layer,
-                                 place *p, locus_error *error)
+locus_status model_checkpoint_find(const model_checkpoint *c, model_slot slot, int64_t layer,
+                                   model_place *p, locus_error *error)
 {
     static const char *const types[] = {"F32", "F16", "BF16", "F64"};
     char name[NAME];
@@ -466,44 +448,4 @@ static locus_status find_checked(const model_checkpoint *c, model_slot slot, int
                           "%s: tensor %s: found %s, expected F32, F16, BF16 or F64",
                           c->names[p->file], name, p->tensor->dtype);
     return check_shape(c, slot, name, p, error);
-}
-
-locus_status model_checkpoint_check(const model_checkpoint *c, model_slot slot, int64_t layer,
-                                    locus_error *error)
-{
-    place p;
-    return find_checked(c, slot, layer, &p, error);
-}
-
-/* matrix [rows, columns] becomes [columns, rows]. */
-static locus_status transpose(const model_checkpoint *c, float *matrix, int64_t rows,
-                              int64_t columns, locus_error *error)
-{
-    const size_t count = (size_t)(rows * columns);
-    float *copy = locus_allocate(c->allocator, count, sizeof(float));
-    if (copy == NULL) return no_memory(error);
-    memcpy(copy, matrix, count * sizeof(float));
-    for (int64_t r = 0; r < rows; r++)
-        for (int64_t i = 0; i < columns; i++) matrix[i * rows + r] = copy[r * columns + i];
-    locus_release(c->allocator, copy);
-    return LOCUS_OK;
-}
-
-locus_status model_checkpoint_read_stored(model_checkpoint *c, model_slot slot, int64_t layer,
-                                          float *to, locus_error *error)
-{
-    place p;
-    LOCUS_TRY(find_checked(c, slot, layer, &p, error));
-    const int64_t count = model_slot_elements(c->description, slot);
-    c->parameters += count;
-    return read_values(c, &p, to, (uint64_t)count, error);
-}
-
-locus_status model_checkpoint_read(model_checkpoint *c, model_slot slot, int64_t layer, float *to,
-                                   locus_error *error)
-{
-    int64_t rows, columns;
-    LOCUS_TRY(model_checkpoint_read_stored(c, slot, layer, to, error));
-    if (!model_slot_transposed(c->description, slot, &rows, &columns)) return LOCUS_OK;
-    return transpose(c, to, rows, columns, error);
 }

@@ -10,6 +10,12 @@
 
 enum { MODEL_SHARDS = 256 };
 
+/* Where a tensor is. */
+typedef struct model_place {
+    size_t file, index;
+    const locus_file_tensor *tensor;
+} model_place;
+
 typedef struct model_checkpoint {
     const locus_allocator *allocator;
     locus_file *files[MODEL_SHARDS];
@@ -18,7 +24,6 @@ typedef struct model_checkpoint {
     locus_arena arena;
     const model_family *family;
     const model_description *description;
-    int64_t parameters; /* numbers read so far */
 } model_checkpoint;
 
 locus_status model_checkpoint_open(model_checkpoint *c, const char *folder,
@@ -28,9 +33,6 @@ void model_checkpoint_close(model_checkpoint *c);
 
 /* 1 when a model of this description has the slot. */
 int model_slot_wanted(const model_description *d, model_slot slot);
-
-/* 1: every layer has one. */
-int model_slot_each_layer(model_slot slot);
 
 /* Its extents as the checkpoint has them; returns the rank. */
 size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t shape[4]);
@@ -45,21 +47,12 @@ int64_t model_slot_elements(const model_description *d, model_slot slot);
 /* 1 when the checkpoint has the tensor. */
 int model_checkpoint_has(const model_checkpoint *c, model_slot slot, int64_t layer);
 
-/* The tensor of a slot, NULL: there is none. */
-const locus_file_tensor *model_checkpoint_tensor(const model_checkpoint *c, model_slot slot,
-                                                 int64_t layer);
+/* Where the tensor of a slot is. Refused: absent, of another type (F32, F16, BF16, F64) or shape. */
+locus_status model_checkpoint_find(const model_checkpoint *c, model_slot slot, int64_t layer,
+                                   model_place *place, locus_error *error);
 
-/* Refused: absent, of another type (F32, F16, BF16, F64) or shape. */
-locus_status model_checkpoint_check(const model_checkpoint *c, model_slot slot, int64_t layer,
-                                    locus_error *error);
-
-/* Check it and read it as it is stored. */
-locus_status model_checkpoint_read_stored(model_checkpoint *c, model_slot slot, int64_t layer,
-                                          float *to, locus_error *error);
-
-/* The same as the executor has it, transposed if need be; into
- * to[model_slot_elements] as F32. */
-locus_status model_checkpoint_read(model_checkpoint *c, model_slot slot, int64_t layer, float *to,
-                                   locus_error *error);
+/* `count` numbers of it as F32. */
+locus_status model_checkpoint_values(model_checkpoint *c, const model_place *place, float *to,
+                                     uint64_t count, locus_error *error);
 
 #endif

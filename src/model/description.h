@@ -204,6 +204,12 @@ static inline int model_has_fill(const model_description *d)
     return d->head == LOCUS_MODEL_FILL || d->fill_next;
 }
 
+/* 1: the last states go through a map before logits. */
+static inline int model_is_narrowed(const model_description *d)
+{
+    return d->head == LOCUS_MODEL_GENERATE && d->embedding_width != d->width && !d->fill_next;
+}
+
 /* rope_theta and rope_scaling, for the scheme rope, paired in halves. */
 locus_status model_read_rope(const model_settings *settings, int64_t trained, model_description *d,
                              locus_error *error);

@@ -2,88 +2,72 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/parallel.h"
-#include "model/tape.h"
-#include "schemes/scheme.h"
+#include "model/pass.h"
 
 /* Tables by distance, as Transformer-XL, XLNet and the Conformer have them: row r is the sinusoid of
  * distance first + r, projected by a map of each layer. The sinusoids depend on lengths alone, so a
- * pass has them; the projected rows are made anew in every layer, in one buffer. */
+ * pass has them. */
 
-/* Tokens of the longest sequence with those of the cache. */
-static int64_t longest_of(const locus_model_pass *p)
+void model_distances(const attention *a, int64_t longest, int64_t *first, int64_t *count)
 {
-    int64_t longest = 0;
-    for (int64_t s = 0; s < p->ragged.sequences; s++) {
-        const int64_t past = p->cache != NULL ? p->cache->past[s] : 0;
-        const int64_t all = past + p->offsets[s + 1] - p->offsets[s];
-        if (all > longest) longest = all;
-    }
-    return longest;
-}
-
-static int64_t last_distance(const locus_model_pass *p)
-{
-    const model_description *d = &p->model->description;
-    const int64_t longest = longest_of(p), most = longest > 0 ? longest - 1 + d->memory : 0;
-    return d->options.clamp > 0 && d->options.clamp < most ? d->options.clamp : most;
-}
-
-int64_t model_first_distance(const locus_model_pass *p)
-{
-    return p->model->description.causal ? 0 : -last_distance(p);
-}
-
-int64_t model_distance_rows(const locus_model_pass *p)
-{
-    return last_distance(p) - model_first_distance(p) + 1;
+    const int64_t most = longest > 0 ? longest - 1 + a->memory : 0, clamp = a->config.options.clamp;
+    const int64_t last = clamp > 0 && clamp < most ? clamp : most;
+    *first = a->config.causal ? 0 : -last;
+    *count = last - *first + 1;
 }
 
 typedef struct job {
-    const locus_model_pass *pass;
-    double *rows; /* [workers, E] */
+    const attention *attention;
+    double *rows; /* [workers, width] */
+    float *to;
+    int64_t first, width;
 } job;
 
 static void fill_row(void *context, size_t index, uint32_t worker)
 {
     const job *j = context;
-    const model_description *d = &j->pass->model->description;
-    double *row = j->rows + (int64_t)worker * d->width;
-    float *to = j->pass->sinusoid + (int64_t)index * d->width;
-    locus_sinusoid(d->options.table, d->width, model_first_distance(j->pass) + (int64_t)index, row);
-    for (int64_t i = 0; i < d->width; i++) to[i] = (float)row[i];
+    double *row = j->rows + (int64_t)worker * j->width;
+    float *to = j->to + (int64_t)index * j->width;
+    locus_sinusoid(j->attention->config.options.table, j->width, j->first + (int64_t)index, row);
+    for (int64_t i = 0; i < j->width; i++) to[i] = (float)row[i];
+}
+
+locus_status model_sinusoids(const locus_model *m, const attention *a, int64_t first, int64_t count,
+                             float *to, locus_error *error)
+{
+    const uint32_t threads = m->workers.threads;
+    const int64_t width = m->program.values[m->program.sinusoid].width;
+    job j = {a, locus_allocate(m->allocator, threads, (size_t)width * sizeof(double)), to, first,
+             width};
+    if (j.rows == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
+    locus_parallel_for(threads, (size_t)count, fill_row, &j);
+    locus_release(m->allocator, j.rows);
+    return LOCUS_OK;
+}
+
+static const attention *by_distance(const program *p)
+{
+    for (int i = 0; i < p->attention_count; i++)
+        if (p->attentions[i].distances) return &p->attentions[i];
+    return NULL;
 }
 
 locus_status model_distances_new(locus_model_pass *p, locus_error *error)
 {
     const locus_model *m = p->model;
-    const size_t width = (size_t)m->description.width;
-    if (!m->description.distances) return LOCUS_OK;
-    p->distance_rows = model_distance_rows(p);
+    const attention *a = by_distance(&m->program);
+    int64_t longest = 0;
+    if (a == NULL || !pass_runs(p, a->stack)) return LOCUS_OK;
+    for (int64_t s = 0; s < p->sequences; s++) {
+        const int64_t *offset = p->offsets[a->stack] + s;
+        const int64_t all = pass_past(p, s) + offset[1] - offset[0];
+        if (all > longest) longest = all;
+    }
+    model_distances(a, longest, &p->first_distance, &p->distance_rows);
     locus_release(m->allocator, p->sinusoid); /* of the lengths before */
-    job j = {p, locus_allocate(m->allocator, m->workers.threads, width * sizeof(double))};
-    p->sinusoid = locus_allocate(m->allocator, (size_t)p->distance_rows, width * sizeof(float));
-    const int there = j.rows != NULL && p->sinusoid != NULL;
-    if (there) locus_parallel_for(m->workers.threads, (size_t)p->distance_rows, fill_row, &j);
-    locus_release(m->allocator, j.rows);
-    return there ? LOCUS_OK : locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
-}
-
-locus_tensor model_distance_table(const locus_model_pass *p, float *data)
-{
-    const model_description *d = &p->model->description;
-    return (locus_tensor){.data = data,
-                          .dtype = LOCUS_F32,
-                          .rank = 3,
-                          .shape = {d->heads, p->distance_rows, d->head_dim},
-                          .stride = {d->head_dim, d->heads * d->head_dim, 1}};
-}
-
-void model_distances_project(const locus_model_pass *p, const model_layer *layer,
-                             const pass_work *w)
-{
-    const int64_t A = layer->relative.packed.outputs;
-    if (w->distances == NULL) return;
-    model_map_apply(p->model, w->linear, &layer->relative, w->distances, p->sinusoid,
-                    p->distance_rows, NULL);
-    model_tape_hold(p->model, w->distances, p->distance_rows * A);
+    p->sinusoid =
+        locus_allocate(m->allocator, (size_t)p->distance_rows,
+                       (size_t)m->program.values[m->program.sinusoid].width * sizeof(float));
+    if (p->sinusoid == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
+    return model_sinusoids(m, a, p->first_distance, p->distance_rows, p->sinusoid, error);
 }

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 
 #include "core/error.h"
-#include "model/model.h"
+#include "model/lengths.h"
 
 int model_is_length(int64_t tokens) { return tokens >= 0 && tokens <= MODEL_MOST_TOKENS; }
 

@@ -39,8 +39,8 @@ static locus_status read_head(locus_model *m, const model_settings *s, locus_err
 {
     const int labels = has_names(m->family, SLOT_HEAD_OUT);
     if (!labels && !has_names(m->family, SLOT_FILL_OUT_BIAS)) return LOCUS_OK;
-    LOCUS_TRY(model_read_head(s, &m->description, error));
-    const locus_model_head head = m->description.head;
+    LOCUS_TRY(model_read_head(s, &m->stacks[0], error));
+    const locus_model_head head = m->stacks[0].head;
     if (!labels && (head == LOCUS_MODEL_CLASSIFY || head == LOCUS_MODEL_TAG))
         return model_setting_refuse(s, "architectures.0", "one without labels, of this family",
                                     error);
@@ -49,7 +49,7 @@ static locus_status read_head(locus_model *m, const model_settings *s, locus_err
 
 static locus_status read_labels(locus_model *m, const model_settings *s, locus_error *error)
 {
-    const int64_t count = m->description.labels;
+    const int64_t count = m->stacks[0].labels;
     if (count == 0) return LOCUS_OK;
     m->labels = locus_arena_take(&m->texts, (size_t)count * sizeof *m->labels, 16);
     for (int64_t i = 0; m->labels != NULL && i < count; i++) {
@@ -66,24 +66,17 @@ static locus_status read_labels(locus_model *m, const model_settings *s, locus_e
 }
 
 /* The decoder behind an encoder, unless the checkpoint is of an encoder alone. Without
- * `architectures` its tensors decide, when they are read. */
+ * `architectures` its tensors decide, when the program is made. */
 static locus_status describe_decoder(locus_model *m, const char *folder, const model_settings *s,
                                      locus_error *error)
 {
     if (m->family->decoder == NULL || model_architecture_is(s, "Encoder")) return LOCUS_OK;
-    locus_model *d = locus_allocate(m->allocator, 1, sizeof *d);
-    if (d == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
-    m->decoder = d;
-    d->allocator = m->allocator;
-    d->workers = m->workers;
-    d->linear = m->linear;
-    d->encoder = m;
-    d->can_train = m->can_train;
-    d->family = m->family->decoder;
-    d->description = m->description;
-    d->optional = model_setting_find(s, "architectures.0") == NULL;
-    LOCUS_TRY(d->family->describe(s, &d->description, error));
-    d->description.kv_heads = d->description.heads;
+    model_description *d = &m->stacks[1];
+    *d = m->stacks[0];
+    m->stack_count = 2;
+    m->optional_decoder = model_setting_find(s, "architectures.0") == NULL;
+    LOCUS_TRY(m->family->decoder->describe(s, d, error));
+    d->kv_heads = d->heads;
     return model_read_generation(m, folder, s, error);
 }
 
@@ -97,13 +90,13 @@ static locus_status read_config(locus_model *m, const char *folder, locus_error 
         status = model_setting_refuse(&s, "model_type", "the name of a family", error);
     if (status == LOCUS_OK) {
         m->family = model_family_find(type);
-        status = m->family != NULL ? m->family->describe(&s, &m->description, error)
+        status = m->family != NULL ? m->family->describe(&s, &m->stacks[0], error)
                                    : unknown_family(type, error);
     }
     if (status == LOCUS_OK) status = read_head(m, &s, error);
     if (status == LOCUS_OK) status = read_labels(m, &s, error);
-    if (m->description.kv_heads == 0) m->description.kv_heads = m->description.heads;
-    if (status == LOCUS_OK && m->description.head == LOCUS_MODEL_GENERATE)
+    if (m->stacks[0].kv_heads == 0) m->stacks[0].kv_heads = m->stacks[0].heads;
+    if (status == LOCUS_OK && m->stacks[0].head == LOCUS_MODEL_GENERATE)
         status = model_read_generation(m, folder, &s, error);
     if (status == LOCUS_OK) status = describe_decoder(m, folder, &s, error);
     model_settings_free(&s);
@@ -189,34 +182,9 @@ static locus_status read_modules(locus_model *m, const char *folder, locus_error
 
 /* ---- the model ---- */
 
-static void free_decoder(locus_model *m)
+static locus_status set_workers(locus_model *m, const locus_model_config *config,
+                                locus_error *error)
 {
-    if (m->decoder != NULL) model_unload(m->decoder);
-    locus_release(m->allocator, m->decoder);
-    m->decoder = NULL;
-}
-
-static locus_status load_decoder(locus_model *m, const char *folder, locus_error *error)
-{
-    locus_model *d = m->decoder;
-    model_checkpoint checkpoint;
-    if (d == NULL) return LOCUS_OK;
-    LOCUS_TRY(model_checkpoint_open(&checkpoint, folder, d->family, &d->description, m->allocator,
-                                    error));
-    locus_status status = LOCUS_OK;
-    if (d->optional && !model_checkpoint_has(&checkpoint, SLOT_FINAL_NORM_GAIN, 0) &&
-        !model_checkpoint_has(&checkpoint, SLOT_CROSS_Q, 0))
-        free_decoder(m);
-    else
-        status = model_load(d, &checkpoint, error);
-    model_checkpoint_close(&checkpoint);
-    return status;
-}
-
-static locus_status build(locus_model *m, const char *folder, const locus_model_config *config,
-                          locus_error *error)
-{
-    model_checkpoint checkpoint;
     const char *isa = config != NULL ? config->isa : NULL;
     m->workers.kernels = locus_kernels_pick(isa);
     if (m->workers.kernels == NULL)
@@ -224,20 +192,37 @@ static locus_status build(locus_model *m, const char *folder, const locus_model_
                           isa != NULL ? isa : "of LOCUS_ISA");
     m->workers.threads =
         config != NULL && config->threads > 0 ? config->threads : locus_default_threads();
-    m->linear = (locus_linear){.kernels = m->workers.kernels,
-                               .threads = m->workers.threads,
-                               .second_cache = locus_cpu_caches().second};
+    m->program.workers = m->workers;
+    m->program.linear = (locus_linear){.kernels = m->workers.kernels,
+                                       .threads = m->workers.threads,
+                                       .second_cache = locus_cpu_caches().second};
+    m->program.trains = config != NULL && config->trainable != 0;
+    return LOCUS_OK;
+}
+
+static locus_status load(locus_model *m, const char *folder, locus_error *error)
+{
+    model_checkpoint checkpoint;
+    LOCUS_TRY(
+        model_checkpoint_open(&checkpoint, folder, m->family, &m->stacks[0], m->allocator, error));
+    /* sentence-transformers keeps the architecture of what it began with, and not the head */
+    if (m->modules && m->stacks[0].head == LOCUS_MODEL_FILL &&
+        !model_checkpoint_has(&checkpoint, SLOT_FILL_MAP, 0))
+        m->stacks[0].head = LOCUS_MODEL_NO_HEAD;
+    locus_status status = model_assemble(m, &checkpoint, error);
+    if (status == LOCUS_OK) status = program_load(&m->program, error);
+    m->program.checkpoint = NULL;
+    model_checkpoint_close(&checkpoint);
+    return status;
+}
+
+static locus_status build(locus_model *m, const char *folder, const locus_model_config *config,
+                          locus_error *error)
+{
+    LOCUS_TRY(set_workers(m, config, error));
     LOCUS_TRY(read_config(m, folder, error));
     LOCUS_TRY(read_modules(m, folder, error));
-    LOCUS_TRY(model_checkpoint_open(&checkpoint, folder, m->family, &m->description, m->allocator,
-                                    error));
-    /* sentence-transformers keeps the architecture of what it began with, and not the head */
-    if (m->modules && m->description.head == LOCUS_MODEL_FILL &&
-        !model_checkpoint_has(&checkpoint, SLOT_FILL_MAP, 0))
-        m->description.head = LOCUS_MODEL_NO_HEAD;
-    const locus_status status = model_load(m, &checkpoint, error);
-    model_checkpoint_close(&checkpoint);
-    return status == LOCUS_OK ? load_decoder(m, folder, error) : status;
+    return load(m, folder, error);
 }
 
 locus_status locus_model_open(locus_model **out, const char *folder,
@@ -253,7 +238,7 @@ locus_status locus_model_open(locus_model **out, const char *folder,
     if (m == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
     m->allocator = allocator;
     m->texts.allocator = allocator;
-    m->can_train = config != NULL && config->trainable != 0;
+    m->stack_count = 1;
     const locus_status status = build(m, folder, config, error);
     if (status != LOCUS_OK) {
         locus_model_free(m);
@@ -266,16 +251,20 @@ locus_status locus_model_open(locus_model **out, const char *folder,
 void locus_model_free(locus_model *m)
 {
     if (m == NULL) return;
-    free_decoder(m);
-    model_unload(m);
+    program_free(&m->program);
     locus_arena_clear(&m->texts);
     locus_release(m->allocator, m);
 }
 
 void locus_model_describe(const locus_model *m, locus_model_info *info)
 {
-    const model_description *d = &m->description;
-    const model_description *decoder = m->decoder != NULL ? &m->decoder->description : d;
+    model_describe_layers(m, 0, info);
+}
+
+void model_describe_layers(const locus_model *m, int stack, locus_model_info *info)
+{
+    const model_description *d = &m->stacks[stack];
+    const model_description *decoder = model_last_stack(m);
     const locus_model_info found = {
         .size = sizeof found,
         .family = m->family->type,
@@ -289,8 +278,8 @@ void locus_model_describe(const locus_model *m, locus_model_info *info)
         .vocabulary = d->vocabulary,
         .types = d->types,
         .most_tokens = d->most_tokens,
-        .parameters = m->parameters + (m->decoder != NULL ? m->decoder->parameters : 0),
-        .bytes = m->bytes + (m->decoder != NULL ? m->decoder->bytes : 0),
+        .parameters = m->program.parameters,
+        .bytes = m->program.bytes,
         .pooling = (uint32_t)m->pooling,
         .unit_length = (uint32_t)m->unit_length,
         .head = (uint32_t)decoder->head,
@@ -298,11 +287,11 @@ void locus_model_describe(const locus_model *m, locus_model_info *info)
         .labels = d->labels,
         .memory = d->memory,
         .features = d->features,
-        .last_width = model_last_width(m),
+        .last_width = stack == 0 ? model_last_width(m) : d->width,
         .modules = (uint32_t)m->modules,
         .bias_each_layer = (uint32_t)d->bias_each_layer,
-        .qkv_width = m->layers[0].qkv.packed.outputs,
-        .decoder_layers = m->decoder != NULL ? decoder->layers : 0,
+        .qkv_width = model_qkv_width(d),
+        .decoder_layers = stack == 0 && m->stack_count > 1 ? decoder->layers : 0,
         .next_tokens = decoder->head == LOCUS_MODEL_GENERATE ? decoder->vocabulary : 0,
         .threads = m->workers.threads,
         .isa = m->workers.kernels->isa,
@@ -312,5 +301,5 @@ void locus_model_describe(const locus_model *m, locus_model_info *info)
 
 const char *locus_model_label(const locus_model *m, int64_t index)
 {
-    return index >= 0 && index < m->description.labels ? m->labels[index] : NULL;
+    return index >= 0 && index < m->stacks[0].labels ? m->labels[index] : NULL;
 }

@@ -21,14 +21,13 @@ static double llama3(const model_rope *r, double frequency)
     return (1.0 - mix) * frequency / r->factor + mix * frequency;
 }
 
-void model_rope_frequencies(const model_description *d, int64_t tokens, float *frequency)
+void model_rope_frequencies(const model_rope *r, int64_t head_dim, int64_t tokens, float *frequency)
 {
-    const model_rope *r = &d->rope;
-    const double D = (double)d->head_dim, trained = (double)r->trained;
+    const double D = (double)head_dim, trained = (double)r->trained;
     double base = r->base;
     if (r->kind == MODEL_ROPE_DYNAMIC && tokens > r->trained)
         base *= pow(r->factor * (double)tokens / trained - (r->factor - 1.0), D / (D - 2.0));
-    for (int64_t t = 0; t < d->head_dim / 2; t++) {
+    for (int64_t t = 0; t < head_dim / 2; t++) {
         const double plain = 1.0 / pow(base, (double)(2 * t) / D);
         frequency[t] = (float)(r->kind == MODEL_ROPE_LINEAR   ? plain / r->factor
                                : r->kind == MODEL_ROPE_LLAMA3 ? llama3(r, plain)

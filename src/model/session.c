@@ -6,11 +6,12 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/size.h"
-#include "model/pass.h"
+#include "model/run.h"
 
 struct locus_session {
-    const locus_model *model, *decoder;
-    locus_model_pass *pass; /* of the decoder, with `cache` */
+    const locus_model *model;
+    const model_description *layers; /* that continue the rows */
+    locus_model_pass *pass;          /* of the decoder, with `cache` */
     model_cache cache;
     int64_t *text, *slot, *past, *taken; /* [rows] */
     int64_t *source_offsets;
@@ -39,7 +40,7 @@ static float *floats_of(const locus_session *s, const uint64_t *extents, size_t 
 static locus_status grow_cache(locus_session *s, int64_t tokens, locus_error *error)
 {
     model_cache *c = &s->cache;
-    const model_description *d = &s->decoder->description;
+    const model_description *d = s->layers;
     const int64_t width = model_kv_width(d), blocks = d->layers * c->rows;
     int64_t capacity = c->capacity > 0 ? c->capacity : 32;
     if (tokens <= c->capacity) return LOCUS_OK;
@@ -79,7 +80,8 @@ static locus_status build(locus_session *s, int64_t rows, locus_error *error)
         return no_memory(error);
     for (int64_t r = 0; r < rows; r++) s->slot[r] = r;
     s->cache = (model_cache){.rows = rows, .past = s->past, .slot = s->slot, .text = s->text};
-    return model_pass_make(&s->pass, s->decoder, &s->cache, rows, error);
+    return model_pass_make(&s->pass, s->model, &s->cache, s->model->stack_count - 1, 1, rows,
+                           error);
 }
 
 locus_status locus_session_new(locus_session **out, const locus_model *model, int64_t rows,
@@ -88,14 +90,13 @@ locus_status locus_session_new(locus_session **out, const locus_model *model, in
     if (out == NULL || model == NULL || rows < 0)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "session: NULL or negative argument");
     *out = NULL;
-    const locus_model *decoder = model->decoder != NULL ? model->decoder : model;
-    if (decoder->description.head != LOCUS_MODEL_GENERATE)
+    if (model_last_stack(model)->head != LOCUS_MODEL_GENERATE)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "session: the model has no decoder (model_type %s)", model->family->type);
     locus_session *s = locus_allocate(model->allocator, 1, sizeof *s);
     if (s == NULL) return no_memory(error);
     s->model = model;
-    s->decoder = decoder;
+    s->layers = model_last_stack(model);
     const locus_status status = build(s, rows, error);
     if (status != LOCUS_OK) {
         locus_session_free(s);
@@ -122,16 +123,17 @@ void locus_session_free(locus_session *s)
 static locus_status project_source(locus_session *s, const float *states, int64_t tokens,
                                    locus_error *error)
 {
-    const model_description *d = &s->decoder->description;
+    const model_description *d = s->layers;
     const uint64_t extents[] = {(uint64_t)d->layers, (uint64_t)tokens,
                                 (uint64_t)(2 * d->heads * d->head_dim)};
     const int64_t block = tokens * 2 * d->heads * d->head_dim;
     s->source = floats_of(s, extents, 3);
     if (s->source == NULL) return no_memory(error);
-    LOCUS_TRY(grow_workspace(s, (size_t)locus_linear_workspace(&s->decoder->linear), error));
-    for (int64_t l = 0; l < d->layers; l++)
-        model_map_apply(s->decoder, s->workspace, &model_layer_at(s->decoder, l)->cross_kv,
-                        s->source + l * block, states, tokens, NULL);
+    const program *p = &s->model->program;
+    LOCUS_TRY(grow_workspace(s, (size_t)locus_linear_workspace(&p->linear), error));
+    for (int i = p->first_op[1], l = 0; i < p->first_op[2]; i++)
+        if (p->ops[i].once)
+            map_rows(p, &p->ops[i], s->source + l++ * block, states, tokens, s->workspace);
     s->cache.source = s->source;
     s->cache.source_tokens = tokens;
     return LOCUS_OK;
@@ -141,7 +143,7 @@ static locus_status project_source(locus_session *s, const float *states, int64_
 static locus_status encode(locus_session *s, const locus_model_pass *pass, const int32_t *ids,
                            float *const *hidden, float *states, locus_error *error)
 {
-    const int64_t layers = s->model->description.layers;
+    const int64_t layers = s->model->stacks[0].layers;
     float **all = locus_allocate(s->model->allocator, (size_t)layers + 1, sizeof *all);
     if (all == NULL) return no_memory(error);
     for (int64_t i = 0; hidden != NULL && i < layers; i++) all[i] = hidden[i];
@@ -154,7 +156,7 @@ static locus_status encode(locus_session *s, const locus_model_pass *pass, const
             locus_model_forward(pass, &batch, &results, s->workspace, s->workspace_bytes, error);
     if (status == LOCUS_OK && hidden != NULL && hidden[layers] != NULL)
         memcpy(hidden[layers], states,
-               (size_t)(pass->tokens * s->model->description.width) * sizeof(float));
+               (size_t)(pass->tokens[0] * s->model->stacks[0].width) * sizeof(float));
     locus_release(s->model->allocator, all);
     return status;
 }
@@ -165,7 +167,7 @@ static locus_status read_texts(locus_session *s, const int32_t *ids, const int64
     const locus_allocator *a = s->model->allocator;
     locus_model_pass *pass = NULL;
     LOCUS_TRY(locus_model_pass_new(&pass, s->model, offsets, texts, error));
-    const uint64_t extents[] = {(uint64_t)pass->tokens, (uint64_t)s->model->description.width};
+    const uint64_t extents[] = {(uint64_t)pass->tokens[0], (uint64_t)s->model->stacks[0].width};
     float *states = floats_of(s, extents, 2);
     locus_release(a, s->source_offsets); /* of a call that failed */
     s->source_offsets = locus_allocate(a, (size_t)texts + 1, sizeof *s->source_offsets);
@@ -175,7 +177,7 @@ static locus_status read_texts(locus_session *s, const int32_t *ids, const int64
         s->cache.source_offsets = s->source_offsets;
         status = encode(s, pass, ids, hidden, states, error);
     }
-    if (status == LOCUS_OK) status = project_source(s, states, pass->tokens, error);
+    if (status == LOCUS_OK) status = project_source(s, states, pass->tokens[0], error);
     locus_release(a, states);
     locus_model_pass_free(pass);
     return status;
@@ -186,7 +188,7 @@ locus_status locus_session_read(locus_session *s, const int32_t *ids, const int6
 {
     if (s == NULL || offsets == NULL || texts < 1)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "session: NULL argument or no text");
-    if (s->model->decoder == NULL || s->source != NULL)
+    if (s->model->stack_count < 2 || s->source != NULL)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "session: %s",
                           s->source != NULL ? "it has read its texts" : "the model has no encoder");
     if (s->cache.rows % texts != 0)
@@ -206,9 +208,9 @@ locus_status locus_session_step(locus_session *s, const int32_t *ids, const int6
     int64_t longest = 0;
     if (s == NULL || offsets == NULL || results == NULL)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "session: NULL argument");
-    if (s->decoder->description.cross && s->source == NULL)
+    if (s->layers->cross && s->source == NULL)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "session: the encoder has read no text yet");
-    LOCUS_TRY(model_pass_set(s->pass, offsets, error));
+    LOCUS_TRY(model_pass_set(s->pass, offsets, NULL, error));
     for (int64_t r = 0; r < s->cache.rows; r++) {
         const int64_t all = s->past[r] + offsets[r + 1] - offsets[r];
         if (all > longest) longest = all;
@@ -225,7 +227,7 @@ locus_status locus_session_step(locus_session *s, const int32_t *ids, const int6
 static void copy_slot(locus_session *s, int64_t to, int64_t from, int64_t tokens)
 {
     const model_cache *c = &s->cache;
-    const model_description *d = &s->decoder->description;
+    const model_description *d = s->layers;
     const int64_t width = model_kv_width(d), row = c->capacity * width;
     if (tokens == 0) return; /* before the first step there is no cache */
     for (int64_t l = 0; l < d->layers; l++)

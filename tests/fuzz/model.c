@@ -37,9 +37,14 @@ static void read_slot(model_checkpoint *c, const model_description *d, model_slo
     const int64_t count = model_slot_elements(d, slot);
     float *to = malloc((size_t)count * sizeof *to + 1);
     if (to == NULL) abort();
-    for (int64_t l = 0; l < (model_slot_each_layer(slot) ? d->layers : 1); l++) {
+    for (int64_t l = 0; l < d->layers; l++) {
         locus_error error = {""};
-        check_message(model_checkpoint_read(c, slot, l, to, &error), &error);
+        model_place place;
+        locus_status status = model_checkpoint_find(c, slot, l, &place, &error);
+        check_message(status, &error);
+        if (status != LOCUS_OK) continue;
+        status = model_checkpoint_values(c, &place, to, (uint64_t)count, &error);
+        check_message(status, &error);
     }
     free(to);
 }

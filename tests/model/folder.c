@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "model/pass.h"
 #include "support/problem.h"
 
 #define SIZES                                                                                      \
@@ -178,12 +179,12 @@ typedef struct writer {
 } writer;
 
 /* The bits of a number in the file's type; float to half only for what a half holds. */
-static size_t store(void *to, const char *dtype, double value)
+static size_t store(void *to, const char *dtype, double number)
 {
-    const float single = (float)value;
+    const float single = (float)number;
     uint32_t bits;
     memcpy(&bits, &single, sizeof bits);
-    if (strcmp(dtype, "F64") == 0) return memcpy(to, &value, 8), 8;
+    if (strcmp(dtype, "F64") == 0) return memcpy(to, &number, 8), 8;
     if (strcmp(dtype, "F32") == 0) return memcpy(to, &single, 4), 4;
     const uint16_t upper = (uint16_t)(bits >> 16);
     const int exponent = (int)(bits >> 23 & 255) - 112;
@@ -254,14 +255,14 @@ static void write_index(const char *path)
 static void put_clusters(writer *w, const model_family *family, const model_description *d)
 {
     for (int64_t i = 0, first = 0; i < d->clusters; first = d->cluster_end[i++]) {
-        model_description part = *d;
+        model_description own = *d;
         char name[128];
-        part.vocabulary = d->cluster_end[i] - first;
-        part.embedding_width = d->cluster_width[i];
+        own.vocabulary = d->cluster_end[i] - first;
+        own.embedding_width = d->cluster_width[i];
         snprintf(name, sizeof name, "%sword_emb.emb_layers.%d.weight", family->prefixes[0], (int)i);
-        put(w, &part, SLOT_WORD, name);
+        put(w, &own, SLOT_WORD, name);
         snprintf(name, sizeof name, "%sword_emb.emb_projs.%d", family->prefixes[0], (int)i);
-        put(w, &part, SLOT_EMBEDDING_MAP, name);
+        put(w, &own, SLOT_EMBEDDING_MAP, name);
     }
 }
 
@@ -300,4 +301,31 @@ void write_model(const char *path, const test_model *model, const folder_change 
         if (locus_file_commit(w.files[i], &error) != LOCUS_OK) stop(error.text);
     for (size_t i = 0; i < w.count; i++) free(w.blocks[i]);
     if (w.change->shards) write_index(path);
+}
+
+int has_decoder(const locus_model *model) { return model->stack_count > 1; }
+
+const model_description *described(const locus_model *model) { return &model->stacks[0]; }
+
+int attends_together(const locus_model_pass *pass, int *plans)
+{
+    *plans = (int)pass->plan_count;
+    return pass->kinds[0].together;
+}
+
+int64_t input_width(const locus_model *model)
+{
+    const model_description *d = &model->stacks[0];
+    return d->features > 0 ? d->features : d->embedding_width;
+}
+
+void replace_relu(locus_model *model)
+{
+    for (int i = 0; i < model->program.op_count; i++) {
+        op *o = &model->program.ops[i];
+        if (strcmp(o->kind->name, "map") == 0 && o->as.activation == LOCUS_RELU)
+            o->as.activation = LOCUS_GELU;
+        if (strcmp(o->kind->name, "convolve") == 0 && o->as.convolve.activation == LOCUS_RELU)
+            o->as.convolve.activation = LOCUS_GELU;
+    }
 }

@@ -4,7 +4,9 @@
 
 /* Folders with small models of random weights, made from the declarations of the families. */
 
-#include "model/model.h"
+#include <locus/model.h>
+
+#include "model/lengths.h"
 
 /* A configuration that a family understands, by name. */
 typedef struct test_model {
@@ -25,6 +27,21 @@ typedef struct folder_change {
 
 /* Makes the folder `path` (its files are replaced). Ends the program when that fails. */
 void write_model(const char *path, const test_model *model, const folder_change *change);
+
+/* 1: a decoder is behind an encoder. */
+int has_decoder(const locus_model *model);
+
+/* What its configuration says about its first layers. */
+const struct model_description *described(const locus_model *model);
+
+/* 1: one ragged call attends in all sequences; how many plans there are. */
+int attends_together(const locus_model_pass *pass, int *plans);
+
+/* Numbers of an input: of an embedding, or of features. */
+int64_t input_width(const locus_model *model);
+
+/* The bend of relu is no place for differences: gelu instead of it, in a model that is open. */
+void replace_relu(locus_model *model);
 
 /* Removes it with the files that tests write. */
 void remove_model(const char *path);

@@ -35,7 +35,9 @@ typedef struct shown {
 /* XLNet knows types without a table of them. */
 static const int32_t *types_of(const locus_model *model)
 {
-    return model->description.segments ? types : NULL;
+    locus_model_info info = {.size = sizeof info};
+    locus_model_describe(model, &info);
+    return strcmp(info.family, "xlnet") == 0 ? types : NULL;
 }
 
 static int run(const locus_model *model, uint32_t stack, int look, shown *s)

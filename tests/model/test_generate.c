@@ -141,7 +141,7 @@ static void feed(const locus_model *model, const int32_t *ids, int64_t count, in
     locus_error error = {""};
     const locus_model_results results = {.size = sizeof results, .next = logits};
     CHECK(locus_session_new(&session, model, 1, &error) == LOCUS_OK, "%s", error.text);
-    if (session != NULL && model->decoder != NULL)
+    if (session != NULL && has_decoder(model))
         CHECK(locus_session_read(session, ids, (const int64_t[]){0, 5}, 1, NULL, &error) ==
                   LOCUS_OK,
               "%s", error.text);
@@ -163,9 +163,12 @@ static void test_caches(const test_model *m, const char *path)
     for (int i = 0; i < MANY; i++) ids[i] = (int32_t)(test_uniform(79, (uint64_t)i) * 50.0);
     locus_model *model = open_model(path, NULL, 2);
     if (model == NULL) return;
-    const model_description *d =
-        model->decoder != NULL ? &model->decoder->description : &model->description;
-    const int64_t count = d->most_tokens > 0 ? FEW : MANY;
+    locus_model_info info = {.size = sizeof info};
+    CHECK(locus_model_describe_stack(model,
+                                     has_decoder(model) ? LOCUS_MODEL_DECODER : LOCUS_MODEL_FIRST,
+                                     &info, NULL) == LOCUS_OK,
+          "no layers");
+    const int64_t count = info.most_tokens > 0 ? FEW : MANY;
     feed(model, ids, count, count, whole);
     for (int64_t piece = 1; piece < FEW; piece += check_sample() ? 16 : 5) {
         double worst = 0.0;
@@ -193,7 +196,7 @@ static void test_reorder(const test_model *m, const char *path)
         const locus_model_results results = {.size = sizeof results,
                                              .next = move ? moved[0] : kept[0]};
         locus_status status = locus_session_new(&session, model, ROWS, &error);
-        if (status == LOCUS_OK && model->decoder != NULL)
+        if (status == LOCUS_OK && has_decoder(model))
             status = locus_session_read(session, first, (const int64_t[]){0, 4}, 1, NULL, &error);
         if (status == LOCUS_OK) status = locus_session_step(session, first, two, &results, &error);
         if (status == LOCUS_OK && move) status = locus_session_reorder(session, from, &error);

@@ -283,10 +283,7 @@ static void test_differences(const test_model *m)
     write_model(path, m, &(folder_change){.scale = 0.25});
     locus_model *model = open_model(path, 1, 1);
     if (model == NULL) return;
-    /* the bend of relu is no place for differences */
-    if (model->description.activation == LOCUS_RELU) model->description.activation = LOCUS_GELU;
-    if (model->decoder != NULL && model->decoder->description.activation == LOCUS_RELU)
-        model->decoder->description.activation = LOCUS_GELU;
+    replace_relu(model);
     if (begin(&s, model, 0, SEQUENCES) && both_ways(&s)) {
         const double largest = largest_of(s.gradients, s.floats);
         CHECK(isfinite(largest) && largest > 0.1, "the largest gradient is %g", largest);
@@ -356,8 +353,7 @@ static void test_sums(const test_model *m)
     if (model == NULL || !begin(&s, model, 0, SEQUENCES) || !both_ways(&s)) return;
     float *sum = calloc((size_t)s.floats + 1, sizeof *sum);
     if (sum == NULL) exit(2);
-    const int64_t width = model->description.features > 0 ? model->description.features
-                                                          : model->description.embedding_width;
+    const int64_t width = input_width(model);
     double worst = 0.0, worst_input = 0.0;
     for (int64_t q = 0; q < SEQUENCES; q++) {
         if (!begin(&alone, model, q, 1)) return;

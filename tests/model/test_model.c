@@ -12,8 +12,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "model/checkpoint.h"
 #include "model/folder.h"
-#include "model/pass.h"
 #include "support/allocator.h"
 #include "support/check.h"
 #include "support/problem.h"
@@ -44,13 +44,13 @@ static void set_features(float *features, const int32_t *ids, int64_t tokens)
 
 static int has_head(const locus_model *model)
 {
-    return model->description.head != LOCUS_MODEL_NO_HEAD;
+    return described(model)->head != LOCUS_MODEL_NO_HEAD;
 }
 
 /* Logits of a row, and whether every token has one. */
 static int64_t logit_width(const locus_model *model, int *each)
 {
-    const model_description *d = &model->description;
+    const model_description *d = described(model);
     *each = d->head != LOCUS_MODEL_CLASSIFY;
     return !has_head(model) ? 0 : d->head == LOCUS_MODEL_FILL ? d->vocabulary : d->labels;
 }
@@ -192,12 +192,13 @@ static void test_together(const test_model *m, const int64_t *offsets, int64_t s
     locus_model *model = open_model(path, NULL, 1);
     remove_model(path);
     if (model == NULL) return;
-    const int own = model->description.memory > 0 || model->description.segments;
+    const int own = described(model)->memory > 0 || described(model)->segments;
     CHECK(locus_model_pass_new(&pass, model, offsets, sequences, &error) == LOCUS_OK, "%s",
           error.text);
-    CHECK(pass != NULL && pass->together == (want && !own) &&
-              (!pass->together || pass->plan_count == 1),
-          "%d plans, %d", pass != NULL ? (int)pass->plan_count : -1, want);
+    int plans = -1;
+    const int together = pass != NULL && attends_together(pass, &plans);
+    CHECK(pass != NULL && together == (want && !own) && (!together || plans == 1), "%d plans, %d",
+          plans, want);
     locus_model_pass_free(pass);
     locus_model_free(model);
 }

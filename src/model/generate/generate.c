@@ -14,10 +14,7 @@ static locus_status no_memory(locus_error *error)
     return locus_fail(error, LOCUS_ERR_MEMORY, "generate: out of memory");
 }
 
-static const model_description *decoder_of(const locus_model *m)
-{
-    return m->decoder != NULL ? &m->decoder->description : &m->description;
-}
+static const model_description *decoder_of(const locus_model *m) { return model_last_stack(m); }
 
 /* ---- checks ---- */
 
@@ -54,7 +51,7 @@ static locus_status check_settings(const locus_model *m, const locus_generation 
                           "generate: a length, a penalty or an n-gram is negative");
     LOCUS_TRY(check_length("max_new_tokens", how->max_new_tokens, error));
     LOCUS_TRY(check_length("min_new_tokens", how->min_new_tokens, error));
-    if (m->decoder != NULL && how->prompt_count == 0 && how->start < 0)
+    if (m->stack_count > 1 && how->prompt_count == 0 && how->start < 0)
         return locus_fail(error, LOCUS_ERR_FORMAT,
                           "generation_config.json: decoder_start_token_id is missing");
     LOCUS_TRY(check_id("decoder_start_token_id", how->start, V, error));
@@ -103,7 +100,7 @@ locus_status generate_begin(const generate_job *job, generate_text *text, int64_
                             const int32_t *ids, int64_t count)
 {
     const locus_generation *how = job->how;
-    if (job->model->decoder != NULL) {
+    if (job->model->stack_count > 1) {
         ids = how->prompt_count > 0 ? how->prompt : &how->start;
         count = how->prompt_count > 0 ? how->prompt_count : 1;
     } else if (count == 0 && how->start >= 0) {
@@ -151,7 +148,7 @@ static locus_status generate(generate_job *job, const int32_t *ids, const int64_
     LOCUS_TRY(allocate(job));
     LOCUS_TRY(
         locus_session_new(&job->session, job->model, job->texts * job->how->beams, job->error));
-    if (job->model->decoder != NULL)
+    if (job->model->stack_count > 1)
         LOCUS_TRY(locus_session_read(job->session, ids, offsets, job->texts, NULL, job->error));
     return job->how->beams > 1 ? generate_beams(job) : generate_pick(job);
 }

@@ -21,11 +21,11 @@ static locus_status no_memory(locus_error *error)
 static locus_status read_id(const model_settings *s, const char *path, int32_t *id,
                             locus_error *error)
 {
-    int64_t value = -1;
+    int64_t number = -1;
     *id = -1;
     if (model_setting_find(s, path) == NULL) return LOCUS_OK;
-    LOCUS_TRY(model_setting_integer(s, path, 0, 0, MOST_ID, &value, error));
-    *id = (int32_t)value;
+    LOCUS_TRY(model_setting_integer(s, path, 0, 0, MOST_ID, &number, error));
+    *id = (int32_t)number;
     return LOCUS_OK;
 }
 
@@ -100,10 +100,10 @@ static locus_status refuse_others(const model_settings *s, locus_error *error)
                   {"min_p", 0.0}};
     char expected[48];
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        double value;
-        LOCUS_TRY(model_setting_real(s, others[i].key, others[i].off, &value, error));
+        double number;
+        LOCUS_TRY(model_setting_real(s, others[i].key, others[i].off, &number, error));
         locus_print(expected, sizeof expected, "%g", others[i].off);
-        if (value != others[i].off) return model_setting_refuse(s, others[i].key, expected, error);
+        if (number != others[i].off) return model_setting_refuse(s, others[i].key, expected, error);
     }
     if (model_setting_count(s, "sequence_bias") > 0 ||
         model_setting_count(s, "begin_suppress_tokens") > 0 ||

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "core/error.h"
+#include "core/memory.h"
+#include "core/size.h"
+#include "model/ops/ops.h"
+#include "model/run.h"
+
+/* Tensors are read when the first operator asks for them, and go with the last one unless passes read
+ * them, too: at no time is much more in memory than stays there. */
+
+typedef struct loader {
+    program *p;
+    run r;
+    int32_t *uses; /* of every value without base: operators that read it now  */
+    char *stays;   /* 1: operators of a pass read it as it is                  */
+    locus_error *error;
+} loader;
+
+static locus_status no_memory(locus_error *error)
+{
+    return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory for the weights");
+}
+
+/* ---- memory ---- */
+
+static locus_status take(program *p, uint64_t bytes, void **to, locus_error *error)
+{
+    size_t size = 0;
+    *to = locus_to_size(&size, bytes) ? locus_allocate(p->allocator, 1, size) : NULL;
+    if (*to == NULL) return no_memory(error);
+    p->bytes += bytes;
+    return LOCUS_OK;
+}
+
+static locus_status take_value(program *p, value v, locus_error *error)
+{
+    value_info *i = &p->values[v];
+    const uint64_t extents[] = {(uint64_t)i->count, (uint64_t)i->width, sizeof(float)};
+    uint64_t bytes = 0;
+    void *data = NULL;
+    if (i->data != NULL) return LOCUS_OK;
+    if (!locus_product_u64(&bytes, extents, 3)) return no_memory(error);
+    LOCUS_TRY(take(p, bytes, &data, error));
+    i->data = data;
+    return LOCUS_OK;
+}
+
+int program_trains(const program *p, const float *data)
+{
+    return p->trained != NULL && (uintptr_t)data >= (uintptr_t)p->trained &&
+           (uintptr_t)data < (uintptr_t)(p->trained + p->trained_count);
+}
+
+static void drop_value(program *p, value v)
+{
+    value_info *i = &p->values[v];
+    if (i->data == NULL || program_trains(p, i->data)) return;
+    p->bytes -= (uint64_t)(i->count * i->width) * sizeof(float);
+    locus_release(p->allocator, i->data);
+    i->data = NULL;
+}
+
+void program_unload(program *p)
+{
+    for (value v = 0; v < p->value_count; v++) {
+        if (p->values[v].base == NONE && p->values[v].data != NULL &&
+            !program_trains(p, p->values[v].data))
+            locus_release(p->allocator, p->values[v].data);
+        locus_release(p->allocator, p->values[v].packed);
+        p->values[v].data = NULL;
+        p->values[v].packed = NULL;
+    }
+    locus_release(p->allocator, p->trained);
+    p->trained = NULL;
+}
+
+/* Where a constant lies: in that of which it is rows. */
+static float *data_of(const program *p, value v)
+{
+    int64_t at = 0;
+    for (; p->values[v].base != NONE; v = p->values[v].base)
+        at += p->values[v].first_row * p->values[v].width;
+    return p->values[v].data != NULL ? p->values[v].data + at : NULL;
+}
+
+/* ---- tensors ---- */
+
+static locus_status read_tensor(loader *l, value v)
+{
+    const store_tensor *t = &l->p->tensors[l->p->values[v].parameter];
+    return model_checkpoint_values(l->p->checkpoint, &t->place, data_of(l->p, v),
+                                   (uint64_t)t->count, l->error);
+}
+
+/* A value without base, and all tensors in it. */
+static locus_status provide(loader *l, value root)
+{
+    program *p = l->p;
+    const value_info *i = &p->values[root];
+    if (i->data != NULL) return LOCUS_OK;
+    LOCUS_TRY(take_value(p, root, l->error));
+    if (i->parameter != NONE) return read_tensor(l, root);
+    for (value v = i->part; v != NONE; v = p->values[v].next)
+        if (p->values[v].parameter != NONE) LOCUS_TRY(read_tensor(l, v));
+    return LOCUS_OK;
+}
+
+/* Where every tensor of a model that is trained lies, in the order in which they were asked for. */
+static locus_status place_trained(loader *l)
+{
+    program *p = l->p;
+    int64_t count = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        count = 0;
+        for (int t = 0; t < p->tensor_count; t++) {
+            const value root = root_of(p, p->tensors[t].of);
+            value_info *i = &p->values[root];
+            if (p->tensors[t].fixed || (pass == 1 && i->data != NULL) ||
+                (pass == 0 && i->part != NONE && i->part != p->tensors[t].of))
+                continue;
+            if (pass == 1) i->data = p->trained + count;
+            count += i->count * i->width;
+        }
+        if (pass == 1) break;
+        p->trained = locus_allocate(p->allocator, (size_t)count, sizeof(float));
+        if (p->trained == NULL) return no_memory(l->error);
+        p->trained_count = count;
+    }
+    p->bytes += (uint64_t)count * sizeof(float);
+    return LOCUS_OK;
+}
+
+static locus_status check_ranks(loader *l)
+{
+    program *p = l->p;
+    for (int t = 0; t < p->tensor_count; t++) {
+        const locus_file_tensor *stored = p->tensors[t].place.tensor;
+        if (p->tensors[t].fixed) continue;
+        if (stored->rank > LOCUS_MAX_RANK)
+            return locus_fail(l->error, LOCUS_ERR_FORMAT,
+                              "tensor %s: found %u axes, expected at most %d to train it",
+                              stored->name, (unsigned)stored->rank, LOCUS_MAX_RANK);
+        p->trained_tensors++;
+    }
+    return LOCUS_OK;
+}
+
+static locus_status read_trained(loader *l)
+{
+    program *p = l->p;
+    LOCUS_TRY(check_ranks(l));
+    LOCUS_TRY(place_trained(l));
+    for (int t = 0; t < p->tensor_count; t++) {
+        const value v = p->tensors[t].of;
+        if (p->tensors[t].fixed) {
+            LOCUS_TRY(provide(l, v));
+            continue;
+        }
+        LOCUS_TRY(read_tensor(l, v));
+        p->tensors[t].at = data_of(p, v) - p->trained;
+    }
+    return LOCUS_OK;
+}
+
+/* ---- weights of products ---- */
+
+static int is_packed(const op *o, int input)
+{
+    return input == 1 && (o->kind == &op_map || o->kind == &op_convolve);
+}
+
+static locus_status pack_map(loader *l, const op *o)
+{
+    value_info *w = &l->p->values[o->in[1]];
+    const locus_tensor weight =
+        locus_view(data_of(l->p, o->in[1]), LOCUS_F32, 2, (const int64_t[]){w->count, w->width});
+    uint64_t bytes = 0;
+    void *memory = NULL;
+    if (!locus_packed_bytes(&bytes, w->width, w->count)) return no_memory(l->error);
+    LOCUS_TRY(take(l->p, bytes + LOCUS_ALIGNMENT, &memory, l->error));
+    w->packed = memory;
+    *w->packed = locus_pack_weight(l->p->workers.kernels, &weight, (char *)memory + LOCUS_ALIGNMENT,
+                                   l->p->workers.threads);
+    return LOCUS_OK;
+}
+
+static locus_status pack_convolution(loader *l, const op *o)
+{
+    const locus_convolution f = convolution_of(l->p, o, data_of(l->p, o->in[1]));
+    value_info *w = &l->p->values[o->in[1]];
+    const uint64_t head = ((uint64_t)f.groups * sizeof(locus_packed) + LOCUS_ALIGNMENT - 1) /
+                          LOCUS_ALIGNMENT * LOCUS_ALIGNMENT;
+    uint64_t bytes = 0, all = 0;
+    void *memory = NULL;
+    if (!locus_convolution_packed_bytes(&bytes, &f) ||
+        !locus_pad_u64(&bytes, bytes, LOCUS_ALIGNMENT) ||
+        !locus_product_u64(&all, (const uint64_t[]){bytes, (uint64_t)f.groups}, 2))
+        return no_memory(l->error);
+    LOCUS_TRY(take(l->p, head + all, &memory, l->error));
+    w->packed = memory;
+    for (int64_t g = 0; g < f.groups; g++)
+        w->packed[g] = locus_convolution_pack(&f, g, (char *)memory + head + (uint64_t)g * bytes);
+    return LOCUS_OK;
+}
+
+/* ---- operators ---- */
+
+static void count_uses(loader *l)
+{
+    const program *p = l->p;
+    for (int i = 0; i < p->op_count; i++)
+        for (int k = 0; k < OP_INPUTS; k++) {
+            const op *o = &p->ops[i];
+            if (o->in[k] == NONE || !p->values[o->in[k]].constant) continue;
+            const value root = root_of(p, o->in[k]);
+            l->uses[root]++;
+            if (p->trains || (!p->values[o->out].constant && !is_packed(o, k))) l->stays[root] = 1;
+        }
+}
+
+static void release(loader *l, value v)
+{
+    const value root = root_of(l->p, v);
+    if (--l->uses[root] == 0 && !l->stays[root]) drop_value(l->p, root);
+}
+
+/* What operator o needs of constants, and what it is if it is one. */
+static locus_status settle(loader *l, const op *o)
+{
+    program *p = l->p;
+    for (int k = 0; k < OP_INPUTS; k++) {
+        if (o->in[k] == NONE || !p->values[o->in[k]].constant) continue;
+        if (is_packed(o, k) && p->values[o->in[k]].packed != NULL) continue;
+        LOCUS_TRY(provide(l, root_of(p, o->in[k])));
+        l->r.at[o->in[k]] = data_of(p, o->in[k]);
+    }
+    if (p->values[o->out].constant) {
+        LOCUS_TRY(take_value(p, root_of(p, o->out), l->error));
+        l->r.at[o->out] = data_of(p, o->out);
+        LOCUS_TRY(o->kind->forward(&l->r, o));
+    } else if (!p->trains && (o->kind == &op_map || o->kind == &op_convolve) &&
+               p->values[o->in[1]].packed == NULL)
+        LOCUS_TRY(o->kind == &op_map ? pack_map(l, o) : pack_convolution(l, o));
+    for (int k = 0; k < OP_INPUTS; k++)
+        if (o->in[k] != NONE && p->values[o->in[k]].constant) release(l, o->in[k]);
+    return LOCUS_OK;
+}
+
+/* ---- all of it ---- */
+
+/* Products, or a row of doubles. */
+static uint64_t room_of(const program *p)
+{
+    uint64_t bytes = locus_linear_workspace(&p->linear);
+    for (int i = 0; i < p->op_count; i++) {
+        const uint64_t row = (uint64_t)p->values[p->ops[i].out].width * sizeof(double);
+        if (p->ops[i].kind == &op_sinusoid && row > bytes) bytes = row;
+    }
+    return bytes;
+}
+
+static locus_status begin(loader *l, program *p, locus_error *error)
+{
+    const size_t count = (size_t)p->value_count + 1;
+    *l = (loader){.p = p, .r = {.p = p, .error = error}, .error = error};
+    l->r.at = locus_allocate(p->allocator, count, sizeof *l->r.at);
+    l->r.linear = locus_allocate(p->allocator, (size_t)room_of(p), 1);
+    l->uses = locus_allocate(p->allocator, count, sizeof *l->uses);
+    l->stays = locus_allocate(p->allocator, count, 1);
+    return l->r.at != NULL && l->r.linear != NULL && l->uses != NULL && l->stays != NULL
+               ? LOCUS_OK
+               : no_memory(error);
+}
+
+static void end(loader *l)
+{
+    const locus_allocator *a = l->p->allocator;
+    locus_release(a, l->r.at);
+    locus_release(a, l->r.linear);
+    locus_release(a, l->uses);
+    locus_release(a, l->stays);
+}
+
+locus_status program_load(program *p, locus_error *error)
+{
+    loader l;
+    locus_status status = begin(&l, p, error);
+    for (int t = 0; t < p->tensor_count; t++) p->parameters += p->tensors[t].count;
+    if (status == LOCUS_OK) count_uses(&l);
+    if (status == LOCUS_OK && p->trains) status = read_trained(&l);
+    for (int i = 0; status == LOCUS_OK && i < p->op_count; i++) status = settle(&l, &p->ops[i]);
+    for (value v = 0; v < p->value_count; v++)
+        if (p->values[v].base != NONE) p->values[v].data = data_of(p, v);
+    end(&l);
+    return status;
+}
+
+locus_status program_fold(program *p, locus_error *error)
+{
+    loader l;
+    locus_status status = begin(&l, p, error);
+    for (value v = 0; status == LOCUS_OK && v < p->value_count; v++) l.r.at[v] = p->values[v].data;
+    for (int i = 0; status == LOCUS_OK && i < p->op_count; i++)
+        if (p->values[p->ops[i].out].constant) status = p->ops[i].kind->forward(&l.r, &p->ops[i]);
+    end(&l);
+    return status;
+}
