@@ -203,7 +203,44 @@ def lower_runs():
     return out
 
 
+CATEGORIES = "Cn Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Co Cs".split()
+SCRIPTS = "Arabic Bengali Cyrillic Devanagari Greek Han Hangul Hebrew Hiragana Katakana Latin Tamil Thai".split()
+
+
+def members(expression):
+    """The code points that an expression of one character matches."""
+    drop, text, out = normalizers.Replace(Regex(expression), ""), "".join(map(chr, POINTS)), set()
+    for at in range(0, len(text), 50000):
+        part = text[at:at + 50000]
+        out |= set(map(ord, part)) - set(map(ord, drop.normalize_str(part)))
+    return out
+
+
+def write_categories():
+    """unicode_categories.inc: what Oniguruma, with which `tokenizers` splits, knows of characters."""
+    value, categories = {}, {name: members(rf"\p{{{name}}}") for name in CATEGORIES}
+    for i, name in enumerate(CATEGORIES):
+        value.update(dict.fromkeys(categories[name], i))
+    words = members(r"\w")
+    always = set().union(*(categories[c] for c in CATEGORIES if c[0] in "LM" or c in ("Nd", "Pc")))
+    also = ["Nl", "No", "So"]  # some of these are letters of words, too: three more categories
+    assert always <= words
+    for c in words - always:
+        value[c] = len(CATEGORIES) + also.index(CATEGORIES[value[c]])
+    spans = []
+    for i, name in enumerate(SCRIPTS):
+        inside = members(rf"\p{{{name}}}")
+        at = 0
+        for length, there in runs({c: c in inside for c in POINTS}):
+            spans += [i, at, at + length] if there else []
+            at += length
+    write("unicode_categories.inc", "General categories as (length, category) runs; scripts as (script, from, to).", [
+        ("static const uint32_t category_runs", [n for run in runs(value) for n in run]),
+        ("static const uint32_t script_spans", spans)])
+
+
 def main():
+    write_categories()
     value = properties()
     kinds = sorted(set(value.values()))
     index = {bits: i for i, bits in enumerate(kinds)}

@@ -39,7 +39,7 @@ LOCUS_API void locus_tokenizer_close(locus_tokenizer *tokenizer); /* NULL is all
  * tokenizer. */
 typedef struct locus_tokenizer_info {
     uint32_t size;
-    const char *kind;   /* "WordPiece", "Unigram", "BPE", "bytes"                       */
+    const char *kind;   /* "WordPiece", "Unigram", "BPE", "WordLevel", "bytes"          */
     const char *source; /* the file that decided: "tokenizer.json", "vocab.txt", ...    */
     const char *rules;  /* "tokenizer.json", or the class whose rules hold: "T5Tokenizer" */
     size_t vocabulary;  /* one more than the largest id                                 */

@@ -192,6 +192,61 @@ static void decode_bpe_suffix(const decoder *step, decode_list *list)
     }
 }
 
+/* `text` with every match of the expression replaced, into the arena. */
+static text_string replaced_regex(const decoder *step, decode_list *list, text_string text)
+{
+    text_buffer out = {.allocator = list->allocator};
+    text_array sets = {.data = NULL};
+    regex_scan scan = {.steps = 0};
+    union {
+        const char *given;
+        char *data;
+    } given = {.given = text.text};
+    const text_buffer in = {.data = given.data, .bytes = text.bytes};
+    size_t done = 0, end = 0;
+    if (!locus_regex_scan(&scan, step->regex, text.text, 0, text.bytes, &sets, list->allocator))
+        list->failed = 1;
+    while (!list->failed && done < text.bytes) {
+        const size_t begin = locus_regex_find(&scan, done, &end);
+        locus_text_buffer_copy(&out, &in, done, begin);
+        for (size_t at = 0, length = 0; begin < text.bytes && at < step->content.bytes;
+             at += length)
+            locus_text_buffer_add(&out, utf8_read(step->content.text + at, &length), begin);
+        done = end;
+    }
+    const char *copy =
+        list->failed || out.failed ? NULL : locus_arena_copy(&list->arena, out.data, out.bytes);
+    if (copy == NULL) list->failed = 1;
+    if (copy != NULL) text = (text_string){copy, (uint32_t)out.bytes};
+    locus_text_buffer_free(&out);
+    locus_text_array_free(&sets, list->allocator);
+    return text;
+}
+
+static int same(text_string a, text_string b)
+{
+    return a.bytes == b.bytes && memcmp(a.text, b.text, a.bytes) == 0;
+}
+
+/* Repeated tokens are one, the blank goes, the token between words is a space. */
+static void decode_ctc(const decoder *step, decode_list *list)
+{
+    size_t used = 0;
+    text_string last = {.bytes = UINT32_MAX};
+    for (size_t i = 0; i < list->strings.count && !list->failed; i++) {
+        const text_string now = *at(list, i);
+        if (same(now, last)) continue;
+        last = now;
+        text_string text =
+            step->pattern.bytes == 0 ? now : replaced(list, now, step->pattern, literal(""));
+        if (step->cleanup) text = clean_up(list, text, 1);
+        if (step->cleanup && step->content.bytes > 0)
+            text = replaced(list, text, step->content, literal(" "));
+        if (text.bytes > 0) *at(list, used++) = text;
+    }
+    list->strings.count = used;
+}
+
 static void run_step(const locus_tokenizer *t, const decoder *step, decode_list *list)
 {
     switch (step->kind) {
@@ -205,6 +260,11 @@ static void run_step(const locus_tokenizer *t, const decoder *step, decode_list 
         for (size_t i = 0; i < list->strings.count; i++)
             *at(list, i) = replaced(list, *at(list, i), step->pattern, step->content);
         break;
+    case DECODE_REGEX:
+        for (size_t i = 0; i < list->strings.count && !list->failed; i++)
+            *at(list, i) = replaced_regex(step, list, *at(list, i));
+        break;
+    case DECODE_CTC: decode_ctc(step, list); break;
     case DECODE_BPE_SUFFIX: decode_bpe_suffix(step, list); break;
     case DECODE_SENTENCEPIECE: locus_decode_sentencepiece(t, list); break;
     case DECODE_BYTES: locus_decode_bytes(t, list); break;

@@ -23,9 +23,9 @@ void locus_encoding_free(locus_encoding *encoding)
 {
     if (encoding == NULL) return;
     locus_encoding *e = encoding;
-    text_array *arrays[] = {&e->tokens[0], &e->tokens[1], &e->spans[0], &e->spans[1],
-                            &e->matches,   &e->nodes,     &e->heap,     &e->pieces,
-                            &e->ids,       &e->types,     &e->offsets,  &e->segments};
+    text_array *arrays[] = {&e->tokens[0], &e->tokens[1], &e->spans[0], &e->spans[1], &e->sets,
+                            &e->matches,   &e->nodes,     &e->heap,     &e->pieces,   &e->ids,
+                            &e->types,     &e->offsets,   &e->segments};
     for (size_t i = 0; i < 2; i++) locus_text_source_free(&e->source[i]);
     for (size_t i = 0; i < 4; i++) locus_text_buffer_free(&e->buffer[i]);
     for (size_t i = 0; i < sizeof arrays / sizeof *arrays; i++)

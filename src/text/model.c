@@ -51,6 +51,20 @@ static locus_status bytes_encode(const locus_tokenizer *t, const text_buffer *bu
     return LOCUS_OK;
 }
 
+/* ---- whole words ---- */
+
+static locus_status word_encode(const locus_tokenizer *t, const text_buffer *buffer, size_t from,
+                                size_t to, locus_encoding *e, locus_error *error)
+{
+    const model *m = &t->model;
+    const uint32_t known = locus_trie_find(&m->index, buffer->data + from, to - from);
+    const uint32_t id = known == TRIE_NONE ? m->unk : known;
+    if (id == TEXT_NO_ID)
+        return locus_fail(error, LOCUS_ERR_RANGE,
+                          "found a word without a token, and the tokenizer has no unknown token");
+    return locus_text_emit(e, buffer, id, from, to) ? LOCUS_OK : locus_text_no_memory(error);
+}
+
 /* The id of a piece. Marian looks unknown text up in its vocabulary, too. */
 static uint32_t id_of(const locus_tokenizer *t, const char *text, const model_piece *piece)
 {
@@ -82,6 +96,7 @@ locus_status locus_text_model_encode(const locus_tokenizer *t, const text_buffer
     if (t->model.kind == MODEL_WORDPIECE)
         return locus_wordpiece_encode(t, buffer, from, to, e, error);
     if (t->model.kind == MODEL_BYTES) return bytes_encode(t, buffer, from, to, e, error);
+    if (t->model.kind == MODEL_WORDS) return word_encode(t, buffer, from, to, e, error);
     e->pieces.count = 0;
     if (t->model.kind == MODEL_UNIGRAM)
         LOCUS_TRY(locus_unigram_pieces(&t->model, buffer->data, from, to, e, error));

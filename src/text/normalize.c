@@ -86,40 +86,70 @@ static void prepend(const normalizer *step, const text_buffer *in, text_buffer *
 
 /* ---- replacing ---- */
 
-/* Bytes of the match at `at`, 0: none. */
-static size_t match(const normalizer *step, const text_buffer *in, size_t at)
+/* [from, to) becomes the content of the step, with the origin of the last character that it
+ * replaces; what is between `done` and `from` stays. */
+static void put_content(const normalizer *step, const text_buffer *in, size_t done, size_t from,
+                        size_t to, text_buffer *out)
 {
-    const size_t left = in->bytes - at;
-    if (step->kind == NORMALIZE_REPLACE) {
-        const size_t bytes = step->pattern.bytes;
-        const int same = bytes <= left && memcmp(in->data + at, step->pattern.text, bytes) == 0;
-        return same ? bytes : 0;
-    }
-    size_t run = 0;
-    while (run < left && in->data[at + run] == ' ') run++;
-    return run >= step->least ? run : 0;
+    locus_text_buffer_copy(out, in, done, from);
+    add_text(out, &step->content, text_origin(in, to - 1));
 }
 
-/* What is put in has the origin of the last character that it replaces. */
 static void replace(const normalizer *step, const text_buffer *in, text_buffer *out)
 {
-    const char first = step->kind == NORMALIZE_REPLACE ? step->pattern.text[0] : ' ';
+    const text_string *pattern = &step->pattern;
     size_t done = 0;
-    for (size_t at = 0; at < in->bytes;) {
-        const char *next = memchr(in->data + at, first, in->bytes - at);
+    for (size_t at = 0; at + pattern->bytes <= in->bytes && !out->failed;) {
+        const char *next = memchr(in->data + at, pattern->text[0], in->bytes - at);
         if (next == NULL) break;
         at = (size_t)(next - in->data);
-        const size_t bytes = match(step, in, at);
-        if (bytes == 0) {
+        if (in->bytes - at < pattern->bytes || memcmp(next, pattern->text, pattern->bytes) != 0) {
             at++;
             continue;
         }
-        locus_text_buffer_copy(out, in, done, at);
-        at += bytes;
-        add_text(out, &step->content, text_origin(in, at - 1));
-        done = at;
+        put_content(step, in, done, at, at + pattern->bytes, out);
+        done = at += pattern->bytes;
     }
     locus_text_buffer_copy(out, in, done, in->bytes);
+}
+
+static locus_status replace_regex(const normalizer *step, const text_buffer *in, text_buffer *out,
+                                  locus_encoding *e, locus_error *error)
+{
+    regex_scan scan = {.steps = 0};
+    size_t done = 0, end = 0;
+    if (!locus_regex_scan(&scan, step->regex, in->data, 0, in->bytes, &e->sets, e->allocator))
+        return locus_text_no_memory(error);
+    for (;;) {
+        const size_t begin = locus_regex_find(&scan, done, &end);
+        if (begin == in->bytes || out->failed) break;
+        put_content(step, in, done, begin, end, out);
+        done = end;
+    }
+    locus_text_buffer_copy(out, in, done, in->bytes);
+    return LOCUS_OK;
+}
+
+/* ---- what is rare ---- */
+
+static int is_nmt_space(uint32_t code)
+{
+    static const uint32_t others[] = {0x9,    0xA,    0xC,    0xD,    0x1680,
+                                      0x2028, 0x2029, 0x2581, 0xFEFF, 0xFFFD};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (code == others[i]) return 1;
+    return code >= 0x200B && code <= 0x200F;
+}
+
+static void nmt(const text_buffer *in, text_buffer *out)
+{
+    for (size_t at = 0, length = 0; at < in->bytes && !out->failed; at += length) {
+        const uint32_t code = utf8_read(in->data + at, &length);
+        const int space = is_nmt_space(code);
+        const int control =
+            (code >= 1 && code < 0x20) || code == 0x7F || code == 0x8F || code == 0x9F;
+        if (space || !control) locus_text_buffer_add(out, space ? ' ' : code, text_origin(in, at));
+    }
 }
 
 /* ---- all ---- */
@@ -135,8 +165,10 @@ static locus_status run_step(const locus_tokenizer *t, const normalizer *step,
     case NORMALIZE_STRIP_ACCENTS: strip_accents(u, in, out); break;
     case NORMALIZE_LOWER: lower(u, in, out, 0); break;
     case NORMALIZE_STRIP: strip(u, step, in, out); break;
-    case NORMALIZE_REPLACE:
-    case NORMALIZE_REPLACE_RUN: replace(step, in, out); break;
+    case NORMALIZE_REPLACE: replace(step, in, out); break;
+    case NORMALIZE_REGEX: return replace_regex(step, in, out, e, error);
+    case NORMALIZE_LETTERS: locus_text_letters(in, 0, in->bytes, out); break;
+    case NORMALIZE_NMT: nmt(in, out); break;
     case NORMALIZE_PREPEND: prepend(step, in, out); break;
     case NORMALIZE_CHARSMAP: locus_normalize_charsmap(u, step->map, in, out); break;
     case NORMALIZE_SENTENCEPIECE: locus_normalize_sentencepiece(step, in, out); break;

@@ -5,7 +5,7 @@
 #include <sys/stat.h>
 
 #include "core/error.h"
-#include "text/read.h"
+#include "text/class_rules.h"
 
 static int ends_with(const char *text, const char *ending)
 {
@@ -19,7 +19,10 @@ static locus_status read_folder(read_files *f)
     LOCUS_TRY(locus_read_json(f, "special_tokens_map.json", 0, &f->special_tokens_map));
     LOCUS_TRY(locus_read_json(f, "config.json", 0, &f->config));
     LOCUS_TRY(locus_read_json(f, "added_tokens.json", 0, &f->added_tokens));
-    if (locus_read_exists(f, "tokenizer.json"))
+    const json_value *named = NULL;
+    const class_rules *rules = locus_class_rules_of(f, &named);
+    const int own = rules != NULL && (rules->files == FILES_MARIAN || rules->files == FILES_BYTES);
+    if (locus_read_exists(f, "tokenizer.json") && !own)
         return locus_read_tokenizer_json(f, "tokenizer.json");
     return locus_read_by_class(f);
 }

@@ -53,9 +53,6 @@ locus_status locus_read_continuing(locus_tokenizer *t, model *m, locus_error *er
 void locus_read_fallback_bytes(model *m);
 /* The 256 letters of byte-level BPE, and pieces as bytes. */
 locus_status locus_read_byte_level(locus_tokenizer *t, model *m, locus_error *error);
-/* The letter of a byte, and the byte of a letter (-1: none). */
-uint32_t locus_byte_letter(unsigned byte);
-int locus_letter_byte(uint32_t letter);
 
 /* One merge: ids of its parts and of what they become. */
 locus_status locus_read_merge(const model *m, const char *left, size_t left_bytes,
@@ -75,10 +72,21 @@ locus_status locus_read_finish(locus_tokenizer *t, locus_error *error);
 /* After tokenizer.json: which ids play a part, whether there are types, from the configuration. */
 locus_status locus_read_parts(const read_files *f);
 
+/* ---- expressions ---- */
+
+/* Compile one; it lives as long as the tokenizer. */
+locus_status locus_read_regex(locus_tokenizer *t, const char *text, size_t bytes, const regex **out,
+                              locus_error *error);
+/* The step that splits by the expression of GPT-2, or of Qwen 2. */
+extern const char locus_gpt2_expression[], locus_qwen2_expression[];
+locus_status locus_read_split(locus_tokenizer *t, const char *expression, locus_error *error);
+/* ByteLevel as the last step: the model reads bytes, and no letters are written. */
+locus_status locus_read_settle_letters(locus_tokenizer *t, locus_error *error);
+
 /* ---- kinds of files ---- */
 
 locus_status locus_read_tokenizer_json(read_files *f, const char *name);
-/* The same from a tree that is there already. */
+/* From a tree: what the file says; settling the letters and the finish are to follow. */
 locus_status locus_read_tokenizer_tree(locus_tokenizer *t, const json_value *root,
                                        locus_error *error);
 /* Parts of tokenizer.json. */

@@ -185,10 +185,13 @@ static locus_status read_byte_bpe(const read_files *f, const class_rules *rules)
     LOCUS_TRY(locus_read_byte_level(t, &t->model, f->error));
     LOCUS_TRY(option(f, "add_prefix_space", 0, &prefix));
     LOCUS_TRY(option(f, "add_bos_token", 0, &bos));
-    if (prefix)
-        t->splitters[t->splitter_count++] = (splitter){.kind = SPLIT_BYTE_LEVEL, .prefix = 1};
-    t->splitters[t->splitter_count++] =
-        (splitter){.kind = SPLIT_PATTERN, .match = locus_match_gpt2, .behaviour = SPLIT_ISOLATED};
+    if (prefix) t->splitters[t->splitter_count++] = (splitter){.kind = SPLIT_PREFIX};
+    const int qwen2 = strcmp(rules->name, "Qwen2Tokenizer") == 0;
+    if (qwen2)
+        t->normalizers[t->normalizer_count++] =
+            (normalizer){.kind = NORMALIZE_UNICODE, .form = UNICODE_NFC};
+    LOCUS_TRY(
+        locus_read_split(t, qwen2 ? locus_qwen2_expression : locus_gpt2_expression, f->error));
     add_decoder(t, (decoder){.kind = DECODE_BYTE_LEVEL});
     LOCUS_TRY(locus_class_added(f, rules, find_piece, t->model.piece_count));
     t->trim_offsets = strcmp(rules->name, "RobertaTokenizer") == 0;
@@ -222,50 +225,73 @@ static locus_status read_one_file(const read_files *f)
     return locus_read_sentencepiece_raw(f, f->file);
 }
 
-static locus_status refuse(const read_files *f, const json_value *named)
+/* Byte-level BPE without a name: GPT-2's, unless the vocabulary is of RoBERTa's kind. */
+static locus_status read_unnamed_bpe(const read_files *f)
 {
-    char found[100], message[200];
-    locus_tree_describe(found, sizeof found, named);
-    if (named == NULL)
-        snprintf(message, sizeof message,
-                 "found no tokenizer files (tokenizer.json, vocab.txt, vocab.json + merges.txt, "
-                 "a SentencePiece model)");
-    else
-        snprintf(message, sizeof message,
-                 "found the class or family %s, whose tokenizer files are not here or not "
-                 "supported",
-                 found);
-    (void)locus_fail(f->error, LOCUS_ERR_FORMAT, "%s", message);
+    LOCUS_TRY(read_byte_bpe(f, rules_named("GPT2Tokenizer")));
+    if (locus_trie_find(&f->t->model.index, "<s>", 3) == TRIE_NONE) return LOCUS_OK;
+    (void)locus_fail(f->error, LOCUS_ERR_FORMAT,
+                     "found vocab.json with <s>, and no tokenizer_class or model_type, expected "
+                     "one of them");
+    return locus_file_fail_in(f->error, LOCUS_ERR_FORMAT, f->folder);
+}
+
+/* Nothing names a class. */
+static locus_status read_unnamed(const read_files *f, const char *spm)
+{
+    if (locus_read_exists(f, "source.spm") && locus_read_exists(f, "target.spm") &&
+        locus_read_exists(f, "vocab.json"))
+        return locus_read_marian(f, rules_named("MarianTokenizer"));
+    if (locus_read_exists(f, "vocab.txt"))
+        return read_vocab_txt(f, rules_named("BertTokenizer"), "vocab.txt");
+    if (locus_read_exists(f, "vocab.json") && locus_read_exists(f, "merges.txt"))
+        return read_unnamed_bpe(f);
+    const int any_json = f->tokenizer_config.root != NULL || f->special_tokens_map.root != NULL ||
+                         f->config.root != NULL || f->added_tokens.root != NULL;
+    if (spm != NULL && !any_json) return locus_read_sentencepiece_raw(f, spm);
+    (void)locus_fail(
+        f->error, LOCUS_ERR_FORMAT,
+        "found no tokenizer files (tokenizer.json, vocab.txt, vocab.json + merges.txt, "
+        "a SentencePiece model)");
     return locus_file_fail_in(f->error, LOCUS_ERR_FORMAT, f->folder);
 }
 
 locus_status locus_read_by_class(read_files *f)
 {
+    static const char *const expected[] = {[FILES_WORDPIECE] = "expected vocab.txt",
+                                           [FILES_BYTE_BPE] = "expected vocab.json and merges.txt",
+                                           [FILES_SENTENCEPIECE] = "expected a SentencePiece model",
+                                           [FILES_MARIAN] =
+                                               "expected source.spm, target.spm and vocab.json",
+                                           [FILES_BYTES] = "",
+                                           [FILES_JSON] = "which this reader knows from a "
+                                                          "tokenizer.json only",
+                                           [FILES_REFUSED] =
+                                               "whose rules this reader does not support"};
     const json_value *named = NULL;
     if (f->file != NULL) return read_one_file(f);
     const class_rules *rules = locus_class_rules_of(f, &named);
     const char *spm = find_spm(f);
-    const int any_json = f->tokenizer_config.root != NULL || f->special_tokens_map.root != NULL ||
-                         f->config.root != NULL || f->added_tokens.root != NULL;
-    const class_files files = rules == NULL ? FILES_JSON : rules->files;
-    if (files == FILES_REFUSED) {
-        (void)locus_fail(f->error, LOCUS_ERR_FORMAT,
-                         "found the rules of %s, whose segmentation by jieba this reader does not "
-                         "support",
-                         rules->name);
-        return locus_file_fail_in(f->error, LOCUS_ERR_FORMAT, f->folder);
-    }
-    if (files == FILES_BYTES) return locus_read_bytes(f, rules);
-    if ((files == FILES_MARIAN || rules == NULL) && locus_read_exists(f, "source.spm") &&
+    if (named == NULL) return read_unnamed(f, spm);
+    if (locus_class_is_generic(named))
+        return locus_class_refuse(f, named, "expected its tokenizer.json");
+    if (rules == NULL)
+        return locus_class_refuse(f, named,
+                                  "which this reader does not know, and no "
+                                  "tokenizer.json");
+    if (rules->files == FILES_REFUSED && strcmp(rules->name, "RoFormerTokenizer") == 0)
+        return locus_class_refuse(f, named,
+                                  "whose segmentation by jieba this reader does not support");
+    if (rules->files == FILES_BYTES) return locus_read_bytes(f, rules);
+    if (rules->files == FILES_MARIAN && locus_read_exists(f, "source.spm") &&
         locus_read_exists(f, "target.spm") && locus_read_exists(f, "vocab.json"))
-        return locus_read_marian(f, rules_named("MarianTokenizer"));
-    if (files == FILES_SENTENCEPIECE && spm != NULL)
+        return locus_read_marian(f, rules);
+    if (rules->files == FILES_SENTENCEPIECE && spm != NULL)
         return locus_read_sentencepiece_class(f, rules, spm);
-    if (locus_read_exists(f, "vocab.txt"))
-        return read_vocab_txt(f, files == FILES_WORDPIECE ? rules : rules_named("BertTokenizer"),
-                              "vocab.txt");
-    if (locus_read_exists(f, "vocab.json") && locus_read_exists(f, "merges.txt"))
-        return read_byte_bpe(f, files == FILES_BYTE_BPE ? rules : rules_named("GPT2Tokenizer"));
-    if (spm != NULL && !any_json) return locus_read_sentencepiece_raw(f, spm);
-    return refuse(f, named);
+    if (rules->files == FILES_WORDPIECE && locus_read_exists(f, "vocab.txt"))
+        return read_vocab_txt(f, rules, "vocab.txt");
+    if (rules->files == FILES_BYTE_BPE && locus_read_exists(f, "vocab.json") &&
+        locus_read_exists(f, "merges.txt"))
+        return read_byte_bpe(f, rules);
+    return locus_class_refuse(f, named, expected[rules->files]);
 }

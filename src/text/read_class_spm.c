@@ -184,7 +184,9 @@ static locus_status read_class_options(const read_files *f, const class_rules *r
     }
     if (is(rules, "T5Tokenizer") || is(rules, "LlamaTokenizer"))
         LOCUS_TRY(option(f, "legacy", 1, &legacy));
+    const json_value *prefix = locus_tree_get(f->tokenizer_config.root, "add_prefix_space");
     t->unk_prefix = !legacy;
+    t->no_prefix = prefix != NULL && prefix->kind != LOCUS_JSON_TRUE; /* null is false in Python */
     if (!legacy) step->dummy_prefix = 0;
     return LOCUS_OK;
 }

@@ -4,7 +4,7 @@
 
 #include "core/error.h"
 #include "core/memory.h"
-#include "text/read.h"
+#include "text/class_rules.h"
 
 /* ---- added tokens ---- */
 
@@ -56,8 +56,15 @@ locus_status locus_read_tokenizer_tree(locus_tokenizer *t, const json_value *roo
     LOCUS_TRY(locus_read_json_splitter(t, locus_tree_get(root, "pre_tokenizer"), error));
     LOCUS_TRY(locus_read_json_processor(t, locus_tree_get(root, "post_processor"), error));
     LOCUS_TRY(locus_read_json_decoder(t, locus_tree_get(root, "decoder"), error));
-    LOCUS_TRY(read_added_list(t, locus_tree_get(root, "added_tokens"), error));
-    return locus_read_finish(t, error);
+    return read_added_list(t, locus_tree_get(root, "added_tokens"), error);
+}
+
+static locus_status read_tree(const read_files *f, const json_value *root)
+{
+    LOCUS_TRY(locus_read_tokenizer_tree(f->t, root, f->error));
+    LOCUS_TRY(locus_read_fast_changes(f, root));
+    LOCUS_TRY(locus_read_settle_letters(f->t, f->error));
+    return locus_read_finish(f->t, f->error);
 }
 
 locus_status locus_read_tokenizer_json(read_files *f, const char *name)
@@ -66,7 +73,7 @@ locus_status locus_read_tokenizer_json(read_files *f, const char *name)
     locus_tokenizer *t = f->t;
     LOCUS_TRY(locus_read_json(f, name, 1, &tree));
     t->source = t->rules = "tokenizer.json";
-    locus_status status = locus_read_tokenizer_tree(t, tree.root, f->error);
+    locus_status status = read_tree(f, tree.root);
     locus_json_tree_free(&tree);
     if (status != LOCUS_OK) return locus_read_fail_in(f, status, name);
     return locus_read_parts(f);

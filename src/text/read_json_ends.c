@@ -144,6 +144,9 @@ locus_status locus_read_json_processor(locus_tokenizer *t, const json_value *val
     const json_value *type = locus_tree_get(value, "type"),
                      *list = locus_tree_get(value, "processors");
     if (value == NULL || value->kind == LOCUS_JSON_NULL) return LOCUS_OK;
+    if (t->single.count > 1 && !locus_tree_is_text(type, "ByteLevel"))
+        return locus_fail(error, LOCUS_ERR_FORMAT,
+                          "post_processor: found a second template, expected one");
     if (locus_tree_is_text(type, "TemplateProcessing")) {
         LOCUS_TRY(read_items(value, "single", &t->single, error));
         return read_items(value, "pair", &t->pair, error);
@@ -198,11 +201,26 @@ static locus_status read_replace(locus_tokenizer *t, const json_value *value, de
                                  locus_error *error)
 {
     const json_value *pattern = locus_tree_get(locus_tree_get(value, "pattern"), "String");
+    const json_value *expression = locus_tree_get(locus_tree_get(value, "pattern"), "Regex");
+    if (expression != NULL && expression->kind == LOCUS_JSON_STRING) {
+        step->kind = DECODE_REGEX;
+        LOCUS_TRY(locus_read_regex(t, expression->text, expression->bytes, &step->regex, error));
+        return read_text(t, value, "content", "", &step->content, error);
+    }
     step->kind = DECODE_REPLACE;
     if (pattern == NULL || pattern->kind != LOCUS_JSON_STRING || pattern->bytes == 0)
         return unsupported(value, "decoder: Replace", "pattern", error);
     LOCUS_TRY(locus_read_keep_value(t, pattern, &step->pattern, error));
     return read_text(t, value, "content", "", &step->content, error);
+}
+
+static locus_status read_ctc(locus_tokenizer *t, const json_value *value, decoder *step,
+                             locus_error *error)
+{
+    step->kind = DECODE_CTC;
+    LOCUS_TRY(locus_tree_bool(value, "decoder", "cleanup", 1, &step->cleanup, error));
+    LOCUS_TRY(read_text(t, value, "pad_token", "<pad>", &step->pattern, error));
+    return read_text(t, value, "word_delimiter_token", "|", &step->content, error);
 }
 
 locus_status locus_read_json_decoder(locus_tokenizer *t, const json_value *value,
@@ -228,6 +246,7 @@ locus_status locus_read_json_decoder(locus_tokenizer *t, const json_value *value
     if (locus_tree_is_text(type, "Metaspace")) return read_metaspace(t, value, step, error);
     if (locus_tree_is_text(type, "Strip")) return read_strip(t, value, step, error);
     if (locus_tree_is_text(type, "Replace")) return read_replace(t, value, step, error);
+    if (locus_tree_is_text(type, "CTC")) return read_ctc(t, value, step, error);
     if (locus_tree_is_text(type, "ByteLevel")) {
         step->kind = DECODE_BYTE_LEVEL;
         return LOCUS_OK;

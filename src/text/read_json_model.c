@@ -46,6 +46,19 @@ static locus_status read_wordpiece(locus_tokenizer *t, const json_value *value, 
     return locus_read_continuing(t, m, error);
 }
 
+/* ---- WordLevel ---- */
+
+static locus_status read_words(locus_tokenizer *t, const json_value *value, locus_error *error)
+{
+    model *m = &t->model;
+    const json_value *unk = NULL;
+    m->kind = MODEL_WORDS;
+    LOCUS_TRY(locus_read_vocabulary(t, m, locus_tree_get(value, "vocab"), "model: vocab", error));
+    LOCUS_TRY(locus_tree_string(value, "model", "unk_token", &unk, error));
+    m->unk = unk == NULL ? TEXT_NO_ID : locus_trie_find(&m->index, unk->text, unk->bytes);
+    return LOCUS_OK; /* a word without a token is then an error, as in `tokenizers` */
+}
+
 /* ---- Unigram ---- */
 
 static locus_status read_score(const json_value *value, size_t index, double *score,
@@ -211,7 +224,8 @@ locus_status locus_read_json_model(locus_tokenizer *t, const json_value *value, 
     if (locus_tree_is_text(type, "WordPiece")) return read_wordpiece(t, value, error);
     if (locus_tree_is_text(type, "Unigram")) return read_unigram(t, value, error);
     if (locus_tree_is_text(type, "BPE")) return read_bpe(t, value, error);
+    if (locus_tree_is_text(type, "WordLevel")) return read_words(t, value, error);
     return locus_fail(error, LOCUS_ERR_FORMAT,
-                      "model: type: found %s, expected WordPiece, Unigram or BPE",
+                      "model: type: found %s, expected WordPiece, Unigram, BPE or WordLevel",
                       locus_tree_describe(found, sizeof found, type));
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The "normalizer" and the "pre_tokenizer" of tokenizer.json: those that occur in published files
- * of the supported families. Anything else is refused by its name. */
+/* The "normalizer" and the "pre_tokenizer" of tokenizer.json. What is not here is refused by its
+ * name. */
 #include <string.h>
 
 #include "core/error.h"
@@ -54,18 +54,10 @@ static locus_status read_bert(const json_value *value, normalizer *step, locus_e
     return locus_tree_bool(value, where, "strip_accents", step->lower, &step->accents, error);
 }
 
-/* " {2,}" and the like: a run of at least so many spaces. 0: another expression. */
-static uint32_t least_spaces(const json_value *regex)
-{
-    if (locus_tree_is_text(regex, " {2,}")) return 2;
-    if (locus_tree_is_text(regex, " +")) return 1;
-    return 0;
-}
-
 static locus_status read_replace(locus_tokenizer *t, const json_value *value, normalizer *step,
                                  locus_error *error)
 {
-    const json_value *text = pattern_of(value, "String"), *regex = pattern_of(value, "Regex");
+    const json_value *text = pattern_of(value, "String"), *expression = pattern_of(value, "Regex");
     const json_value *content = NULL;
     LOCUS_TRY(locus_tree_string(value, "normalizer", "content", &content, error));
     if (content == NULL) return unsupported(value, "normalizer: Replace", "content", error);
@@ -74,13 +66,9 @@ static locus_status read_replace(locus_tokenizer *t, const json_value *value, no
         step->kind = NORMALIZE_REPLACE;
         return locus_read_keep_value(t, text, &step->pattern, error);
     }
-    step->kind = NORMALIZE_REPLACE_RUN;
-    step->least = least_spaces(regex);
-    if (step->least > 0) return LOCUS_OK;
-    char found[100];
-    return locus_fail(error, LOCUS_ERR_FORMAT,
-                      "normalizer: Replace: pattern: found %s, which is an unsupported pattern",
-                      locus_tree_describe(found, sizeof found, regex));
+    step->kind = NORMALIZE_REGEX;
+    if (expression == NULL) return unsupported(value, "normalizer: Replace", "pattern", error);
+    return locus_read_regex(t, expression->text, expression->bytes, &step->regex, error);
 }
 
 static int base64_value(char c)
@@ -142,7 +130,9 @@ static locus_status read_simple(const json_value *type, normalizer *step, int *k
                  {"NFKC", NORMALIZE_UNICODE, UNICODE_NFKC},
                  {"NFKD", NORMALIZE_UNICODE, UNICODE_NFKD},
                  {"Lowercase", NORMALIZE_LOWER, UNICODE_NFC},
-                 {"StripAccents", NORMALIZE_STRIP_ACCENTS, UNICODE_NFC}};
+                 {"StripAccents", NORMALIZE_STRIP_ACCENTS, UNICODE_NFC},
+                 {"ByteLevel", NORMALIZE_LETTERS, UNICODE_NFC},
+                 {"Nmt", NORMALIZE_NMT, UNICODE_NFC}};
     *known = 0;
     for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
         if (!locus_tree_is_text(type, steps[i].name)) continue;
@@ -241,101 +231,115 @@ static locus_status read_byte_level_step(locus_tokenizer *t, const json_value *v
                                          locus_error *error)
 {
     const char *where = "pre_tokenizer: ByteLevel";
-    int prefix = 1, regex = 1;
+    int prefix = 1, splits = 1;
     LOCUS_TRY(locus_tree_bool(value, where, "add_prefix_space", 1, &prefix, error));
-    LOCUS_TRY(locus_tree_bool(value, where, "use_regex", 1, &regex, error));
-    if (t->model.kind != MODEL_BPE)
-        return locus_fail(error, LOCUS_ERR_FORMAT,
-                          "pre_tokenizer: found ByteLevel with a model that is not BPE, which this "
-                          "reader does not support");
-    if (prefix)
-        LOCUS_TRY(add_splitter(t, (splitter){.kind = SPLIT_BYTE_LEVEL, .prefix = 1}, error));
-    if (regex)
-        LOCUS_TRY(add_splitter(t,
-                               (splitter){.kind = SPLIT_PATTERN,
-                                          .match = locus_match_gpt2,
-                                          .behaviour = SPLIT_ISOLATED},
-                               error));
-    return locus_read_byte_level(t, &t->model, error);
-}
-
-/* The expressions of published files, as functions. */
-static split_matcher known_pattern(const json_value *regex)
-{
-    static const struct {
-        const char *text;
-        split_matcher match;
-    } patterns[] = {
-        {"'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+",
-         locus_match_gpt2},
-        {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}{1,3}| "
-         "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-         locus_match_llama3},
-        {"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\p{N}| "
-         "?[^\\s\\p{L}\\p{N}]+[\\r\\n]*|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+",
-         locus_match_qwen2},
-        {" ?[^(\\s|[.,!?\xE2\x80\xA6\xE3\x80\x82\xEF\xBC\x8C\xE3\x80\x81\xE0\xA5\xA4\xDB\x94"
-         "\xD8\x8C])]+",
-         locus_match_bloom},
-    };
-    for (size_t i = 0; i < sizeof patterns / sizeof *patterns; i++)
-        if (locus_tree_is_text(regex, patterns[i].text)) return patterns[i].match;
-    return NULL;
+    LOCUS_TRY(locus_tree_bool(value, where, "use_regex", 1, &splits, error));
+    if (prefix) LOCUS_TRY(add_splitter(t, (splitter){.kind = SPLIT_PREFIX}, error));
+    if (splits) {
+        splitter step = {.kind = SPLIT_REGEX, .behaviour = SPLIT_ISOLATED};
+        LOCUS_TRY(locus_read_regex(t, locus_gpt2_expression, strlen(locus_gpt2_expression),
+                                   &step.regex, error));
+        LOCUS_TRY(add_splitter(t, step, error));
+    }
+    return add_splitter(t, (splitter){.kind = SPLIT_LETTERS}, error);
 }
 
 static locus_status read_split(locus_tokenizer *t, const json_value *value, locus_error *error)
 {
     const char *where = "pre_tokenizer: Split";
-    const json_value *text = pattern_of(value, "String"), *regex = pattern_of(value, "Regex");
+    const json_value *text = pattern_of(value, "String"), *expression = pattern_of(value, "Regex");
     splitter step = {.kind = SPLIT_STRING};
-    char found[200];
     LOCUS_TRY(read_behaviour(value, &step.behaviour, error));
     LOCUS_TRY(locus_tree_bool(value, where, "invert", 0, &step.invert, error));
     if (text != NULL && text->bytes > 0) {
         LOCUS_TRY(locus_read_keep_value(t, text, &step.pattern, error));
         return add_splitter(t, step, error);
     }
-    step.kind = SPLIT_PATTERN;
-    step.match = known_pattern(regex);
-    if (step.match != NULL) return add_splitter(t, step, error);
-    return locus_fail(error, LOCUS_ERR_FORMAT,
-                      "%s: pattern: found %s, which is an unsupported pattern", where,
-                      locus_tree_describe(found, sizeof found, regex));
+    step.kind = SPLIT_REGEX;
+    if (expression == NULL) return unsupported(value, where, "pattern", error);
+    LOCUS_TRY(locus_read_regex(t, expression->text, expression->bytes, &step.regex, error));
+    return add_splitter(t, step, error);
+}
+
+static locus_status read_delimiter(locus_tokenizer *t, const json_value *value, locus_error *error)
+{
+    const char *where = "pre_tokenizer: CharDelimiterSplit";
+    splitter step = {.kind = SPLIT_STRING, .behaviour = SPLIT_REMOVED};
+    const json_value *text = NULL;
+    LOCUS_TRY(locus_tree_string(value, where, "delimiter", &text, error));
+    if (text == NULL || text->bytes == 0) return unsupported(value, where, "delimiter", error);
+    LOCUS_TRY(locus_read_keep_value(t, text, &step.pattern, error));
+    return add_splitter(t, step, error);
+}
+
+static locus_status read_fixed(locus_tokenizer *t, const json_value *value, locus_error *error)
+{
+    uint64_t length = 0;
+    LOCUS_TRY(locus_tree_unsigned(value, "pre_tokenizer: FixedLength", "length", 5, UINT32_MAX,
+                                  &length, error));
+    if (length == 0) return unsupported(value, "pre_tokenizer: FixedLength", "length", error);
+    return add_splitter(t, (splitter){.kind = SPLIT_FIXED, .length = (uint32_t)length}, error);
+}
+
+static locus_status read_digits(locus_tokenizer *t, const json_value *value, locus_error *error)
+{
+    splitter step = {.kind = SPLIT_DIGITS};
+    LOCUS_TRY(locus_tree_bool(value, "pre_tokenizer: Digits", "individual_digits", 0,
+                              &step.individual, error));
+    step.behaviour = step.individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS;
+    return add_splitter(t, step, error);
+}
+
+static locus_status read_punctuation(locus_tokenizer *t, const json_value *value,
+                                     locus_error *error)
+{
+    splitter step = {.kind = SPLIT_PUNCTUATION, .behaviour = SPLIT_ISOLATED};
+    if (locus_tree_get(value, "behavior") != NULL)
+        LOCUS_TRY(read_behaviour(value, &step.behaviour, error));
+    return add_splitter(t, step, error);
+}
+
+static locus_status read_bert_split(locus_tokenizer *t, const json_value *value, locus_error *error)
+{
+    (void)value;
+    return add_splitter(t, (splitter){.kind = SPLIT_BERT}, error);
+}
+
+static locus_status read_space_split(locus_tokenizer *t, const json_value *value,
+                                     locus_error *error)
+{
+    (void)value;
+    return add_splitter(t, (splitter){.kind = SPLIT_SPACE, .behaviour = SPLIT_REMOVED}, error);
+}
+
+static locus_status read_words(locus_tokenizer *t, const json_value *value, locus_error *error)
+{
+    (void)value;
+    return add_splitter(t, (splitter){.kind = SPLIT_WORDS}, error);
 }
 
 locus_status locus_read_json_splitter(locus_tokenizer *t, const json_value *value,
                                       locus_error *error)
 {
+    static const struct {
+        const char *type;
+        locus_status (*read)(locus_tokenizer *, const json_value *, locus_error *);
+    } kinds[] = {{"BertPreTokenizer", read_bert_split},
+                 {"Metaspace", read_metaspace},
+                 {"ByteLevel", read_byte_level_step},
+                 {"Split", read_split},
+                 {"WhitespaceSplit", read_space_split},
+                 {"Whitespace", read_words},
+                 {"Digits", read_digits},
+                 {"Punctuation", read_punctuation},
+                 {"CharDelimiterSplit", read_delimiter},
+                 {"FixedLength", read_fixed}};
     const json_value *type = locus_tree_get(value, "type");
-    splitter step = {.kind = SPLIT_BERT};
     if (value == NULL || value->kind == LOCUS_JSON_NULL) return LOCUS_OK;
     if (locus_tree_is_text(type, "Sequence"))
         return read_sequence(t, value, "pretokenizers", locus_read_json_splitter, "pre_tokenizer",
                              error);
-    if (t->model.byte_level)
-        return locus_fail(
-            error, LOCUS_ERR_FORMAT,
-            "pre_tokenizer: found a step after ByteLevel, expected it to be the last");
-    if (locus_tree_is_text(type, "BertPreTokenizer")) return add_splitter(t, step, error);
-    if (locus_tree_is_text(type, "Metaspace")) return read_metaspace(t, value, error);
-    if (locus_tree_is_text(type, "ByteLevel")) return read_byte_level_step(t, value, error);
-    if (locus_tree_is_text(type, "Split")) return read_split(t, value, error);
-    if (locus_tree_is_text(type, "WhitespaceSplit")) {
-        step = (splitter){.kind = SPLIT_SPACE, .behaviour = SPLIT_REMOVED};
-        return add_splitter(t, step, error);
-    }
-    if (locus_tree_is_text(type, "Digits")) {
-        LOCUS_TRY(locus_tree_bool(value, "pre_tokenizer: Digits", "individual_digits", 0,
-                                  &step.individual, error));
-        step.kind = SPLIT_DIGITS;
-        step.behaviour = step.individual ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS;
-        return add_splitter(t, step, error);
-    }
-    if (locus_tree_is_text(type, "Punctuation")) {
-        step = (splitter){.kind = SPLIT_PUNCTUATION, .behaviour = SPLIT_ISOLATED};
-        if (locus_tree_get(value, "behavior") != NULL)
-            LOCUS_TRY(read_behaviour(value, &step.behaviour, error));
-        return add_splitter(t, step, error);
-    }
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (locus_tree_is_text(type, kinds[i].type)) return kinds[i].read(t, value, error);
     return unsupported(value, "pre_tokenizer", "type", error);
 }

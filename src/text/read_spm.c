@@ -105,6 +105,8 @@ static locus_status take_piece(spm *s, wire w)
     if (!isfinite(score))
         return locus_fail(s->error, LOCUS_ERR_FORMAT, "piece %zu: found a score that is not finite",
                           s->pieces);
+    if (text.bytes == 0)
+        return locus_fail(s->error, LOCUS_ERR_FORMAT, "piece %zu: found an empty token", s->pieces);
     LOCUS_TRY(
         locus_read_piece_set(s->t, s->m, s->pieces, w.text + text.from, text.bytes, s->error));
     s->m->scores[s->pieces] = (double)score;

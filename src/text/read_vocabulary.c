@@ -39,8 +39,6 @@ locus_status locus_read_piece_set(locus_tokenizer *t, model *m, uint64_t id, con
 {
     char shown[100];
     locus_escape(shown, sizeof shown, text, bytes < 200 ? bytes : 200);
-    if (bytes == 0)
-        return locus_fail(error, LOCUS_ERR_FORMAT, "token %" PRIu64 ": found an empty token", id);
     if (bytes > LOCUS_TEXT_MAX_TOKEN)
         return locus_fail(error, LOCUS_ERR_FORMAT,
                           "token %" PRIu64 ": found %zu bytes, expected at most %u", id, bytes,
@@ -78,7 +76,7 @@ locus_status locus_read_index(locus_tokenizer *t, model *m, locus_error *error)
     trie_key *keys = locus_allocate(t->allocator, m->piece_count, sizeof *keys);
     if (keys == NULL) return locus_text_no_memory(error);
     for (size_t i = 0; i < m->piece_count; i++)
-        if (m->pieces[i].text != NULL)
+        if (m->pieces[i].bytes > 0) /* an empty token never matches */
             keys[count++] = (trie_key){m->pieces[i].text, m->pieces[i].bytes, (uint32_t)i};
     const locus_status status = index_pieces(t, keys, count, &m->index, error);
     locus_release(t->allocator, keys);
@@ -147,28 +145,6 @@ void locus_read_fallback_bytes(model *m)
         snprintf(name, sizeof name, "<0x%02X>", i);
         m->byte_ids[i] = locus_trie_find(&m->index, name, 6);
     }
-}
-
-/* Printable bytes stand for themselves; the others, in their order, for U+0100 and up:
- * 33 below '!', 34 from 0x7F to 0xA0, and 0xAD. */
-static int stands_for_itself(uint32_t byte)
-{
-    return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte <= 0xFF && byte != 0xAD);
-}
-
-uint32_t locus_byte_letter(unsigned byte)
-{
-    if (stands_for_itself(byte)) return byte;
-    return 0x100 + (byte < 0x21 ? byte : byte < 0xAD ? byte - 0x7F + 33 : 67);
-}
-
-int locus_letter_byte(uint32_t letter)
-{
-    if (letter < 0x100) return stands_for_itself(letter) ? (int)letter : -1;
-    const uint32_t index = letter - 0x100;
-    if (index < 33) return (int)index;
-    if (index < 67) return (int)(0x7F + index - 33);
-    return index == 67 ? 0xAD : -1;
 }
 
 /* A piece as the bytes that it stands for; 0: it is not byte-level. */

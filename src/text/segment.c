@@ -156,9 +156,9 @@ static void lower_source(const locus_tokenizer *t, const text_source *source, te
 }
 
 /* T5 and Llama without "legacy": visible spaces become spaces, one goes in front. */
-static void prefix_source(const text_source *source, text_buffer *out)
+static void prefix_source(const locus_tokenizer *t, const text_source *source, text_buffer *out)
 {
-    locus_text_buffer_add(out, TEXT_META_CODE, 0);
+    if (!t->no_prefix) locus_text_buffer_add(out, TEXT_META_CODE, 0);
     for (size_t at = 0, length = 0; at < source->bytes; at += length) {
         const uint32_t code = utf8_read(source->text + at, &length);
         locus_text_buffer_add(out, code == TEXT_META_CODE ? ' ' : code, at);
@@ -192,7 +192,7 @@ static locus_status prepare(const locus_tokenizer *t, text_buffer *base, locus_e
     if (t->slow_lower)
         lower_source(t, source, out);
     else
-        prefix_source(source, out);
+        prefix_source(t, source, out);
     *base = *out;
     return out->failed ? locus_text_no_memory(error) : LOCUS_OK;
 }

@@ -25,7 +25,6 @@ static size_t match_at(const pass *p, size_t at, size_t end)
     const char *text = p->in->data;
     const splitter *step = p->step;
     size_t length = 0;
-    if (step->kind == SPLIT_PATTERN) return step->match(p->u, text, at, end) - at;
     if (step->kind == SPLIT_STRING) {
         const size_t bytes = step->pattern.bytes;
         const int same = bytes <= end - at && memcmp(text + at, step->pattern.text, bytes) == 0;
@@ -125,13 +124,57 @@ static void apply(pass *p)
     }
 }
 
-/* Every character is in a match, and matches stand alone: no list is needed. */
-static void split_by_matches(pass *p, text_span span)
+static void split_regex(pass *p, text_span span)
 {
+    const splitter *step = p->step;
+    const int plain = step->behaviour == SPLIT_ISOLATED; /* no list is needed */
+    regex_scan scan = {.steps = 0};
+    size_t done = span.begin, end = 0;
+    p->e->matches.count = 0;
+    if (!locus_regex_scan(&scan, step->regex, p->in->data, span.begin, span.end, &p->e->sets,
+                          p->e->allocator)) {
+        p->failed = 1;
+        return;
+    }
+    while (done < span.end && !p->failed) {
+        const size_t begin = locus_regex_find(&scan, done, &end);
+        if (plain) {
+            add_span(p, done, begin);
+            add_span(p, begin, end);
+        } else {
+            add_found(p, done, begin, step->invert);
+            add_found(p, begin, end, !step->invert);
+        }
+        done = end;
+    }
+    if (!plain) apply(p);
+}
+
+/* Words, and runs of what is neither of a word nor white space. */
+static void split_words(pass *p, text_span span)
+{
+    size_t begin = span.begin;
+    uint32_t last = 0;
+    for (size_t at = span.begin, length = 0; at < span.end; at += length) {
+        const uint32_t class = unicode_class(p->u, utf8_read(p->in->data + at, &length));
+        const uint32_t kind = class & UNICODE_WORD ? UNICODE_WORD : class & UNICODE_SPACE;
+        if (kind != last && last != UNICODE_SPACE) add_span(p, begin, at);
+        if (kind != last) begin = at;
+        last = kind;
+    }
+    if (last != UNICODE_SPACE) add_span(p, begin, span.end);
+}
+
+static void split_fixed(pass *p, text_span span)
+{
+    size_t begin = span.begin;
+    uint32_t count = 0;
     for (size_t at = span.begin; at < span.end;) {
-        const size_t end = p->step->match(p->u, p->in->data, at, span.end);
-        add_span(p, at, end);
-        at = end;
+        at += utf8_length((unsigned char)p->in->data[at]);
+        if (++count < p->step->length && at < span.end) continue;
+        add_span(p, begin, at);
+        begin = at;
+        count = 0;
     }
 }
 
@@ -152,17 +195,12 @@ static void split_bert(pass *p, text_span span)
 
 static void split_span(pass *p, text_span span)
 {
-    const splitter *step = p->step;
-    const int complete = step->match == locus_match_gpt2 || step->match == locus_match_llama3 ||
-                         step->match == locus_match_qwen2;
-    if (step->kind == SPLIT_BERT) {
-        split_bert(p, span);
-    } else if (step->kind == SPLIT_PATTERN && complete && !step->invert &&
-               step->behaviour == SPLIT_ISOLATED) {
-        split_by_matches(p, span);
-    } else {
-        find_all(p, span);
-        apply(p);
+    switch (p->step->kind) {
+    case SPLIT_BERT: split_bert(p, span); break;
+    case SPLIT_WORDS: split_words(p, span); break;
+    case SPLIT_REGEX: split_regex(p, span); break;
+    case SPLIT_FIXED: split_fixed(p, span); break;
+    default: find_all(p, span); apply(p);
     }
 }
 
@@ -177,7 +215,11 @@ static int starts_with(const text_buffer *in, text_span span, uint32_t code)
 /* Copy a span, spaces replaced by the visible one. */
 static void copy_span(const splitter *step, const text_buffer *in, text_span span, text_buffer *out)
 {
-    if (step->kind != SPLIT_METASPACE) {
+    if (step->kind == SPLIT_LETTERS) {
+        locus_text_letters(in, span.begin, span.end, out);
+        return;
+    }
+    if (step->kind == SPLIT_PREFIX) {
         locus_text_buffer_copy(out, in, span.begin, span.end);
         return;
     }
@@ -195,7 +237,8 @@ static void copy_span(const splitter *step, const text_buffer *in, text_span spa
 /* Does the span get a space in front? */
 static int wants_prefix(const splitter *step, const text_buffer *in, text_span span)
 {
-    if (step->kind == SPLIT_BYTE_LEVEL) return step->prefix && !starts_with(in, span, ' ');
+    if (step->kind == SPLIT_LETTERS) return 0;
+    if (step->kind == SPLIT_PREFIX) return !starts_with(in, span, ' ');
     if (step->scheme == PREPEND_NEVER || starts_with(in, span, step->replacement) ||
         starts_with(in, span, ' '))
         return 0;
@@ -206,7 +249,7 @@ static void rewrite_spans(pass *p, text_buffer *out)
 {
     const splitter *step = p->step;
     const text_span *spans = p->e->spans[0].data;
-    for (size_t i = 0; i < p->e->spans[0].count; i++) {
+    for (size_t i = 0; i < p->e->spans[0].count && !out->failed; i++) {
         const size_t begin = out->bytes;
         if (wants_prefix(step, p->in, spans[i]))
             locus_text_buffer_add(out, step->kind == SPLIT_METASPACE ? step->replacement : ' ',
@@ -229,8 +272,8 @@ locus_status locus_text_split(const locus_tokenizer *t, const splitter *step, te
                               locus_encoding *e, locus_error *error)
 {
     pass p = {.u = &t->unicode, .step = step, .in = *buffer, .e = e};
-    const int rewrites =
-        step->kind == SPLIT_METASPACE || (step->kind == SPLIT_BYTE_LEVEL && step->prefix);
+    const int only_rewrites = step->kind == SPLIT_PREFIX || step->kind == SPLIT_LETTERS;
+    const int rewrites = only_rewrites || step->kind == SPLIT_METASPACE;
     e->spans[1].count = 0;
     if (rewrites && e->spans[0].count > 0) {
         text_buffer *out = *buffer == &e->buffer[0] ? &e->buffer[1] : &e->buffer[0];
@@ -240,9 +283,9 @@ locus_status locus_text_split(const locus_tokenizer *t, const splitter *step, te
         swap_spans(e);
         p.in = *buffer = out;
     }
-    if (step->kind != SPLIT_BYTE_LEVEL && (step->kind != SPLIT_METASPACE || step->split)) {
+    if (!only_rewrites && (step->kind != SPLIT_METASPACE || step->split)) {
         const text_span *spans = e->spans[0].data;
-        for (size_t i = 0; i < e->spans[0].count; i++) split_span(&p, spans[i]);
+        for (size_t i = 0; i < e->spans[0].count && !p.failed; i++) split_span(&p, spans[i]);
         swap_spans(e);
     }
     return p.failed ? locus_text_no_memory(error) : LOCUS_OK;

@@ -53,6 +53,7 @@ void locus_tokenizer_close(locus_tokenizer *tokenizer)
     locus_release(allocator, t->id_of_piece);
     locus_release(allocator, t->tokens);
     locus_release(allocator, t->special);
+    for (size_t i = 0; i < t->expression_count; i++) locus_regex_free(t->expressions[i], allocator);
     locus_arena_clear(&t->arena);
     locus_release(allocator, t);
 }
@@ -62,7 +63,7 @@ void locus_tokenizer_close(locus_tokenizer *tokenizer)
 locus_status locus_tokenizer_describe(const locus_tokenizer *tokenizer, locus_tokenizer_info *info,
                                       locus_error *error)
 {
-    static const char *const kinds[] = {"WordPiece", "Unigram", "BPE", "bytes"};
+    static const char *const kinds[] = {"WordPiece", "Unigram", "BPE", "bytes", "WordLevel"};
     if (tokenizer == NULL || info == NULL || info->size < sizeof info->size)
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "locus_tokenizer_describe: NULL argument, or info.size is not set");

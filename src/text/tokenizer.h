@@ -18,6 +18,7 @@
 
 #include "io/store.h"
 #include "text/buffer.h"
+#include "text/regex.h"
 #include "text/trie.h"
 #include "text/unicode.h"
 
@@ -51,9 +52,11 @@ typedef enum normalizer_kind {
     NORMALIZE_UNICODE,       /* one of the forms      */
     NORMALIZE_STRIP_ACCENTS, /* drops marks           */
     NORMALIZE_LOWER,
-    NORMALIZE_STRIP,       /* white space at the ends */
-    NORMALIZE_REPLACE,     /* a string               */
-    NORMALIZE_REPLACE_RUN, /* `least` or more spaces  */
+    NORMALIZE_STRIP,   /* white space at the ends */
+    NORMALIZE_REPLACE, /* a string                  */
+    NORMALIZE_REGEX,   /* what an expression matches */
+    NORMALIZE_LETTERS, /* bytes as the letters of byte-level BPE */
+    NORMALIZE_NMT,     /* control characters go, unusual spaces become usual ones */
     NORMALIZE_PREPEND,
     NORMALIZE_CHARSMAP,      /* as `tokenizers` applies it    */
     NORMALIZE_SENTENCEPIECE, /* as SentencePiece applies it   */
@@ -76,8 +79,8 @@ typedef struct normalizer {
     int clean, chinese, accents, lower;             /* BERT; accents: drop them */
     int left, right;                                /* STRIP                    */
     int dummy_prefix, extra_spaces, suffix, escape; /* SENTENCEPIECE: its NormalizerSpec */
-    uint32_t least;
     text_string pattern, content;
+    const regex *regex;
     const charsmap *map;
     const trie *symbols; /* SENTENCEPIECE: user-defined symbols, NULL: none */
 } normalizer;
@@ -87,11 +90,14 @@ typedef struct normalizer {
 typedef enum splitter_kind {
     SPLIT_BERT,        /* white space removed, punctuation alone */
     SPLIT_SPACE,       /* white space removed                    */
+    SPLIT_WORDS,       /* words, and runs of what is neither word nor white space */
     SPLIT_PUNCTUATION, /* by behaviour                           */
     SPLIT_DIGITS,
     SPLIT_METASPACE,
-    SPLIT_BYTE_LEVEL, /* prefix only; its expression is SPLIT_PATTERN */
-    SPLIT_PATTERN,    /* a known regular expression              */
+    SPLIT_PREFIX,  /* a space in front, if there is none      */
+    SPLIT_LETTERS, /* bytes as the letters of byte-level BPE  */
+    SPLIT_REGEX,
+    SPLIT_FIXED, /* `length` characters each */
     SPLIT_STRING,
 } splitter_kind;
 
@@ -109,25 +115,28 @@ typedef struct text_span {
     uint32_t begin, end;
 } text_span;
 
-/* Where the match at `at` ends; `at` itself: no match there. */
-typedef size_t (*split_matcher)(const unicode *u, const char *text, size_t at, size_t end);
-
 typedef struct splitter {
     splitter_kind kind;
     split_behaviour behaviour;
     prepend_scheme scheme;
     uint32_t replacement; /* METASPACE */
     int split;            /* METASPACE: into words            */
-    int prefix;           /* BYTE_LEVEL: add_prefix_space     */
     int individual;       /* DIGITS                           */
-    int invert;           /* PATTERN: matches are the gaps    */
-    split_matcher match;
+    int invert;           /* REGEX, STRING: matches are the gaps */
+    uint32_t length;      /* FIXED                            */
+    const regex *regex;
     text_string pattern; /* STRING */
 } splitter;
 
 /* ---- models ---- */
 
-typedef enum model_kind { MODEL_WORDPIECE, MODEL_UNIGRAM, MODEL_BPE, MODEL_BYTES } model_kind;
+typedef enum model_kind {
+    MODEL_WORDPIECE,
+    MODEL_UNIGRAM,
+    MODEL_BPE,
+    MODEL_BYTES,
+    MODEL_WORDS
+} model_kind;
 
 typedef struct bpe_merge {
     uint32_t left, right, rank, result;
@@ -192,6 +201,8 @@ typedef enum decoder_kind {
     DECODE_FUSE,
     DECODE_STRIP,
     DECODE_REPLACE,
+    DECODE_REGEX,
+    DECODE_CTC,
     DECODE_BPE_SUFFIX,
     DECODE_SENTENCEPIECE, /* as SentencePiece joins pieces */
     DECODE_BYTES,
@@ -199,10 +210,12 @@ typedef enum decoder_kind {
 
 typedef struct decoder {
     decoder_kind kind;
-    int cleanup; /* WORDPIECE */
+    int cleanup; /* WORDPIECE, CTC */
     prepend_scheme scheme;
-    text_string pattern, content; /* pattern: the prefix, the replaced text or the stripped one */
-    uint32_t start, stop;         /* STRIP */
+    text_string pattern, content; /* pattern: the prefix, the replaced text, the stripped one or
+                                     CTC's blank; content: what replaces it, or CTC's space */
+    const regex *regex;
+    uint32_t start, stop; /* STRIP */
 } decoder;
 
 /* ---- the whole ---- */
@@ -238,6 +251,8 @@ struct locus_tokenizer {
     text_template single, pair;
     decoder decoders[TEXT_MAX_STEPS];
     size_t decoder_count;
+    regex *expressions[3 * TEXT_MAX_STEPS]; /* of the steps */
+    size_t expression_count;
     uint8_t *special;          /* by id */
     uint32_t part[PART_COUNT]; /* TEXT_NO_ID: none */
     int trim_offsets, trim_prefix;
@@ -249,6 +264,7 @@ struct locus_tokenizer {
     int language_code;   /* Marian: >>fr<< at the beginning is one piece              */
     int unk_prefix;      /* T5, Llama without legacy: the unknown token goes in front */
     size_t unk_prefix_count;
+    int no_prefix; /* ... without a space in front of the text */
     const model *decoder_model; /* Marian: pieces of the target, else NULL             */
     model target;
     trie token_index; /* Marian: vocab.json; others find tokens in the model's index   */
@@ -271,6 +287,7 @@ struct locus_encoding {
     text_array tokens[2];  /* text_token, by segment */
     text_array spans[2];   /* text_span              */
     text_array matches;    /* of a splitter          */
+    text_array sets;       /* of an expression       */
     text_array nodes;      /* of a model             */
     text_array heap;       /* of BPE                 */
     text_array pieces;     /* model_piece            */
@@ -302,6 +319,11 @@ void locus_normalize_charsmap(const unicode *u, const charsmap *map, const text_
                               text_buffer *out);
 void locus_normalize_sentencepiece(const normalizer *step, const text_buffer *in, text_buffer *out);
 
+/* letters.c: the letter of a byte, the byte of a letter (-1: none), bytes [from, to) as letters. */
+uint32_t locus_byte_letter(unsigned byte);
+int locus_letter_byte(uint32_t letter);
+void locus_text_letters(const text_buffer *in, size_t from, size_t to, text_buffer *out);
+
 /* The changes of a text, told as `tokenizers` tells them: each new character replaces one of the
  * old text (change 0), replaces one and drops -change more, or is put in (1). What replaces takes
  * the origin of what it replaces, what is put in that of the character before. */
@@ -325,10 +347,6 @@ const char *locus_charsmap_find(const charsmap *map, const char *text, size_t by
 /* From spans of *buffer in e->spans[0] to spans of *buffer, which may become another. */
 locus_status locus_text_split(const locus_tokenizer *t, const splitter *step, text_buffer **buffer,
                               locus_encoding *e, locus_error *error);
-size_t locus_match_gpt2(const unicode *u, const char *text, size_t at, size_t end);
-size_t locus_match_llama3(const unicode *u, const char *text, size_t at, size_t end);
-size_t locus_match_qwen2(const unicode *u, const char *text, size_t at, size_t end);
-size_t locus_match_bloom(const unicode *u, const char *text, size_t at, size_t end);
 
 /* ---- model*.c: emit the tokens of bytes [from, to) of the buffer ---- */
 

@@ -11,7 +11,7 @@
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-enum { CODES = 0x110000, PAGE = 256, MOST_PAGES = 640 };
+enum { PAGE = 256 };
 
 /* ---- pages from runs ---- */
 
@@ -20,16 +20,31 @@ static void fill(uint8_t *cells, uint32_t from, uint32_t to, uint8_t value)
     memset(cells + from, value, to - from);
 }
 
+/* How many pages no run covers altogether, and one per value. */
+static size_t count_pages(const uint32_t *runs, size_t count)
+{
+    size_t pages = 0, values = 0;
+    uint32_t at = 0, last = UINT32_MAX;
+    for (size_t i = 0; i + 1 < count; i += 2) {
+        at += runs[i];
+        if (runs[i + 1] >= values) values = runs[i + 1] + 1;
+        if (at % PAGE == 0 || at / PAGE == last) continue;
+        last = at / PAGE;
+        pages++;
+    }
+    return pages + values;
+}
+
 /* Pages that a run covers altogether are shared by all runs of that value. */
-static int build_pages(unicode_pages *pages, const uint32_t *runs, size_t count,
-                       const locus_allocator *allocator)
+int locus_unicode_pages(unicode_pages *pages, const uint32_t *runs, size_t count,
+                        const locus_allocator *allocator)
 {
     uint16_t uniform[256];
     size_t used = 0;
     uint32_t at = 0;
     memset(uniform, 0xFF, sizeof uniform);
     memset(pages->page, 0xFF, sizeof pages->page);
-    pages->cells = locus_allocate(allocator, MOST_PAGES, PAGE);
+    pages->cells = locus_allocate(allocator, count_pages(runs, count), PAGE);
     if (pages->cells == NULL) return 0;
     for (size_t i = 0; i + 1 < count; i += 2) {
         const uint32_t end = at + runs[i];
@@ -48,7 +63,7 @@ static int build_pages(unicode_pages *pages, const uint32_t *runs, size_t count,
             at = page * PAGE + last;
         }
     }
-    return used <= MOST_PAGES && at == CODES;
+    return 1;
 }
 
 /* ---- decompositions ---- */
@@ -80,8 +95,8 @@ locus_status locus_unicode_open(unicode *u, const locus_allocator *allocator, lo
     u->decomposed = locus_allocate(allocator, u->decomposed_count, sizeof *u->decomposed);
     u->expansion = locus_allocate(allocator, u->decomposed_count, sizeof *u->expansion);
     if (u->decomposed != NULL && u->expansion != NULL &&
-        build_pages(&u->classes, class_runs, COUNT(class_runs), allocator) &&
-        build_pages(&u->ccc, ccc_runs, COUNT(ccc_runs), allocator)) {
+        locus_unicode_pages(&u->classes, class_runs, COUNT(class_runs), allocator) &&
+        locus_unicode_pages(&u->ccc, ccc_runs, COUNT(ccc_runs), allocator)) {
         index_decompositions(u->decomposed, u->expansion);
         return LOCUS_OK;
     }

@@ -56,6 +56,10 @@ typedef struct unicode {
 locus_status locus_unicode_open(unicode *u, const locus_allocator *allocator, locus_error *error);
 void locus_unicode_close(unicode *u, const locus_allocator *allocator);
 
+/* From (length, value) pairs over all code points, values below 256. 0: no memory. */
+int locus_unicode_pages(unicode_pages *pages, const uint32_t *runs, size_t count,
+                        const locus_allocator *allocator);
+
 extern const uint32_t locus_unicode_class_bits[];
 
 static inline unsigned unicode_cell(const unicode_pages *pages, uint32_t code)

@@ -10,7 +10,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         LOCUS_OK)
         return 0;
     locus_tokenizer *t = fuzz_tokenizer();
-    if (locus_read_tokenizer_tree(t, tree.root, &error) == LOCUS_OK) fuzz_use(t);
+    if (locus_read_tokenizer_tree(t, tree.root, &error) == LOCUS_OK &&
+        locus_read_settle_letters(t, &error) == LOCUS_OK &&
+        locus_read_finish(t, &error) == LOCUS_OK)
+        fuzz_use(t);
     locus_json_tree_free(&tree);
     fuzz_close(t);
     return 0;

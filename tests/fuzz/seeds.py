@@ -4,6 +4,7 @@
 Small files that are accepted, so that a mutated one still comes deep: the tokenizers of tests/data
 cut down to a few tokens, one configuration per family, golden cases of at most a few kilobytes.
 """
+import ast
 import glob
 import json
 import os
@@ -156,9 +157,18 @@ def tree():
     yield "deep", b"[" * 32 + b"]" * 32
 
 
+def regex():
+    """The expressions and texts of tests/text/regex_rows.inc, whose strings are C's and Python's."""
+    with open("tests/text/regex_rows.inc") as file:
+        strings = re.findall(r'"(?:[^"\\]|\\.)*"', file.read())
+    for name, expression, text, _ in zip(*[iter(strings)] * 4):
+        both = [ast.literal_eval("b" + string) for string in (expression, text)]
+        yield ast.literal_eval(name).replace("/", "-"), both[0] + b"\0" + both[1]
+
+
 TARGETS = {"fuzz_tokenizer_json": tokenizer_json, "fuzz_sentencepiece": sentencepiece, "fuzz_folder": folder,
            "fuzz_text": text, "fuzz_config": config, "fuzz_generation": generation, "fuzz_index": index,
-           "fuzz_weights": weights, "fuzz_case": case, "fuzz_json": tree}
+           "fuzz_weights": weights, "fuzz_case": case, "fuzz_json": tree, "fuzz_regex": regex}
 
 if __name__ == "__main__":
     for seed_name, seed in TARGETS[sys.argv[1]]():
