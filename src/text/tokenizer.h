@@ -264,7 +264,7 @@ struct locus_tokenizer {
     int language_code;   /* Marian: >>fr<< at the beginning is one piece              */
     int unk_prefix;      /* T5, Llama without legacy: the unknown token goes in front */
     size_t unk_prefix_count;
-    int no_prefix; /* ... without a space in front of the text */
+    int no_prefix;              /* ... without a space in front of the text */
     const model *decoder_model; /* Marian: pieces of the target, else NULL             */
     model target;
     trie token_index; /* Marian: vocab.json; others find tokens in the model's index   */
