@@ -184,6 +184,28 @@ static int gradients_new(gradients *g, const bench_row *row, const sample *s)
     return 1;
 }
 
+/* Numbers of each query: q, and what the scheme lets a query bring beside it. */
+static int is_of_queries(const bench_row *row, size_t index)
+{
+    const locus_scheme_info *scheme = locus_scheme_find(row->config.scheme);
+    const locus_tensor_info *t;
+    for (size_t i = 0; (t = locus_scheme_tensor(scheme, i)) != NULL; i++)
+        if ((t->uses & LOCUS_USE_QUERY) != 0 && locus_tensor_index(t->name) == (int)index) return 1;
+    return index == (size_t)locus_tensor_index("q");
+}
+
+/* Of one query after the other. */
+static void compare_query(gradients *g, const bench_row *row, const sample *s)
+{
+    locus_tensors got;
+    slice_all(row, &row->input->grad, s, &got);
+    for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
+        const locus_tensor *tensor = locus_tensor_at_const(&got, i);
+        if (tensor->rank != 0 && is_of_queries(row, i))
+            compare(&g->q, tensor, locus_tensor_at_const(&g->one, i)->data);
+    }
+}
+
 static locus_status add_gradients(gradients *g, const bench_row *row, const sample *s,
                                   locus_error *error)
 {
@@ -200,8 +222,7 @@ static locus_status add_gradients(gradients *g, const bench_row *row, const samp
     const locus_status status =
         locus_oracle(LOCUS_ATTEND, &config, &in, &results, &dresults, &g->one, error);
     if (status != LOCUS_OK) return status;
-    const locus_tensor dq = slice(&row->input->grad.q, "B H Tq D", s);
-    compare(&g->q, &dq, g->one.q.data);
+    compare_query(g, row, s);
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *one = locus_tensor_at_const(&g->one, i);
         const int64_t count = locus_tensor_elements(one);
@@ -215,11 +236,10 @@ static double worst_gradient(const gradients *g, const bench_row *row, const sam
     locus_tensors got;
     double worst = relative(&g->q);
     slice_all(row, &row->input->grad, s, &got);
-    memset(&got.q, 0, sizeof got.q); /* one query after the other, above */
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         error_scale e = {0, 0};
         const locus_tensor *tensor = locus_tensor_at_const(&got, i);
-        if (tensor->rank == 0) continue;
+        if (tensor->rank == 0 || is_of_queries(row, i)) continue;
         compare(&e, tensor, g->sums[i]);
         worst = worse(relative(&e), worst);
     }

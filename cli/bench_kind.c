@@ -133,14 +133,17 @@ static int has_option(const locus_scheme_info *scheme, const char *name)
  * position product costs 2 forward and 6 backward (once more for the scores, one for each
  * factor's gradient), a value table 2 and 4; times V d, or times n R d where the table has
  * R reachable rows that are multiplied once per query or key. Backward with kept weights
- * multiplies nothing for the scores. */
+ * multiplies nothing for the scores. A position query of F numbers costs F / d of its product. */
 double bench_flops(const bench_row *row)
 {
     const locus_scheme_info *scheme = row->input->kind->scheme;
     const int clipped = has_option(scheme, "clip_left");
     const reach r = reach_of(row);
     const uint32_t terms = scheme->terms;
-    const double products = ((terms & LOCUS_TERM_CONTENT_POSITION) != 0) +
+    const locus_tensor *own = &row->in.pos_query;
+    const double own_share =
+        own->rank != 0 ? (double)own->shape[3] / (double)row->input->group->d : 1;
+    const double products = ((terms & LOCUS_TERM_CONTENT_POSITION) != 0 ? own_share : 0) +
                             ((terms & LOCUS_TERM_POSITION_CONTENT) != 0) +
                             ((terms & LOCUS_TERM_POSITION_POSITION) != 0);
     const double values = (terms & LOCUS_TERM_VALUE) != 0;

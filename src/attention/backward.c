@@ -27,6 +27,8 @@ static locus_wanted want_all(const locus_plan *plan)
         .v = 1,
         .u = locus_present(&s->u),
         .w = locus_present(&s->w),
+        .pos_query = locus_present(&s->pos_query),
+        .gate = locus_present(&s->gate),
         .key_table = locus_key_table(plan, s) != NULL,
         .key_side_table = locus_key_side_table(plan, s) != NULL,
         .value_table = locus_value_table(plan, s) != NULL,
@@ -49,6 +51,8 @@ static locus_wanted want_present(const locus_plan *plan, const locus_tensors *gr
     wanted.v = locus_present(&grad->v);
     wanted.u &= locus_present(&grad->u);
     wanted.w &= locus_present(&grad->w);
+    wanted.pos_query &= locus_present(&grad->pos_query);
+    wanted.gate &= locus_present(&grad->gate);
     wanted.key_table &=
         locus_key_table(plan, grad) != NULL ||
         (plan->place_axes > 1 && locus_tensor_slot(grad, plan->call.scheme->second_table) != NULL);

@@ -16,7 +16,7 @@
 
 /* What the caller asked for. */
 typedef struct locus_wanted {
-    int q, k, v, u, w;
+    int q, k, v, u, w, pos_query, gate;
     int key_table, key_side_table, value_table;
     int bias, pair_bias, pos_q, pos_k, cls, sink;
     int dense; /* bias_dense */

@@ -16,10 +16,10 @@ static backward_task task_at(const locus_backward_call *call, int64_t index)
 /* ---- what comes next ---- */
 
 /* Rows of the next head's prepared panels that go with its keys [from, to). */
-static void fetch_panels(const locus_plan *plan, const float *panels, int64_t rows, int64_t from,
-                         int64_t to, locus_prefetch *prefetch)
+static void fetch_panels(const locus_plan *plan, const float *panels, int64_t rows, int64_t width,
+                         int64_t from, int64_t to, locus_prefetch *prefetch)
 {
-    const int64_t D = plan->call.D, Tk = plan->call.Tk, first = from * rows / Tk;
+    const int64_t D = width, Tk = plan->call.Tk, first = from * rows / Tk;
     if (panels == NULL) return;
     locus_prefetch_push(prefetch,
                         (locus_prefetch_rows){panels + first * D, D, D, to * rows / Tk - first});
@@ -32,8 +32,8 @@ static void fetch_prepared(const locus_backward_call *call, int64_t h, int64_t f
     if (call->tables == NULL) return;
     const locus_head_tables tables = locus_tables_of_head(call->tables, h);
     if (call->tables->key_step != 0)
-        fetch_panels(plan, tables.key_panels, plan->row_count, from, to, prefetch);
-    fetch_panels(plan, tables.pos_k_panels, plan->call.Tk, from, to, prefetch);
+        fetch_panels(plan, tables.key_panels, plan->row_count, plan->key_width, from, to, prefetch);
+    fetch_panels(plan, tables.pos_k_panels, plan->call.Tk, plan->call.D, from, to, prefetch);
 }
 
 /* The part of the next head that belongs to its keys [from, to). */
@@ -129,10 +129,28 @@ static void finish_queries(const locus_backward_worker *w, const locus_gradient_
     const int64_t stride = in_place ? stored.stride : D;
     plan->kernels->scale_rows(to, stride, rows->dcontent, D, NULL, factor, count, D,
                               in_place && w->call->accumulate);
-    if (plan->index != NULL && !plan->same_query_rows)
+    if (plan->index != NULL && !plan->same_query_rows && !plan->own_query)
         plan->kernels->scale_rows(to, stride, rows->dposition, D, NULL,
                                   locus_key_table_is_plain(plan) ? 1.0f : factor, count, D, 1);
     if (!in_place) locus_store_sums(plan, stored, to, count, D, w->call->accumulate);
+}
+
+/* A row of dpos_query belongs to one query tile of one task, too. */
+static void finish_pos_query(const locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const locus_queries *q = &rows->queries;
+    locus_store_sums(w->head.plan, locus_query_rows(&w->head, &w->call->grad->pos_query, q->first),
+                     rows->dposition, q->count, w->head.plan->key_width, w->call->accumulate);
+}
+
+static void finish_gates(const locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const locus_tensor *to = &w->call->grad->gate;
+    const int64_t b = w->head.b, h = w->head.h, first = rows->queries.first;
+    for (int64_t i = 0; i < rows->queries.count; i++) {
+        const double old = w->call->accumulate ? locus_get(to, b, h, first + i, 0) : 0.0;
+        locus_put(to, locus_offset(to, b, h, first + i, 0), (float)(old + rows->dgate[i]));
+    }
 }
 
 /* The sink has the weight e^(sink - lse) and no value, so its dS is -e^(sink - lse) row_dot. */
@@ -153,6 +171,8 @@ static void finish_rows(const locus_backward_worker *w, const locus_gradient_row
     const locus_sums pos_q = w->slot->pos_q;
     const int64_t D = plan->call.D;
     if (wanted->q || wanted->u || wanted->w) finish_queries(w, rows);
+    if (wanted->pos_query) finish_pos_query(w, rows);
+    if (wanted->gate) finish_gates(w, rows);
     if (w->slot->sink != NULL) add_sink(w, rows);
     if (pos_q.data != NULL)
         plan->kernels->scale_rows(pos_q.data + rows->queries.first * pos_q.row_stride,

@@ -18,8 +18,9 @@ static void carve_rows(const locus_plan *plan, locus_arena *arena, locus_gradien
     r->dcontent = locus_take_floats(arena, count * D);
     r->dposition = plan->same_query_rows
                        ? r->dcontent
-                       : locus_take_optional(arena, plan->index != NULL, count * D);
+                       : locus_take_optional(arena, plan->index != NULL, count * plan->key_width);
     r->dpos_q = locus_take_optional(arena, positions, count * D);
+    r->dgate = plan->has_gate ? locus_take(arena, count, sizeof *r->dgate) : NULL;
 }
 
 static void carve_tile(const locus_plan *plan, locus_arena *arena, locus_backward_worker *w)
@@ -37,8 +38,9 @@ static void carve_tile(const locus_plan *plan, locus_arena *arena, locus_backwar
     w->weights = drops ? w->dropped : w->scores.score;
     w->pair_ds = plan->has_pair_bias ? locus_take(arena, g->keys, sizeof *w->pair_ds) : NULL;
     w->diagonal = locus_take_optional(arena, plan->has_bias, g->distances);
+    w->gated = locus_take_optional(arena, plan->has_gate, rows * g->stride);
     w->clean_keys = locus_take_floats(arena, g->keys * D);
-    w->clean_rows = locus_take_floats(arena, max_i64(rows, g->keys) * D);
+    w->clean_rows = locus_take_floats(arena, max_i64(rows, g->keys) * max_i64(D, plan->key_width));
     w->clean_dout = locus_take_floats(arena, rows * Dv);
     const locus_tensor *dense = &plan->shapes.bias_dense;
     const int shared = dense->shape[0] != plan->call.B || dense->shape[1] != plan->call.H;

@@ -19,8 +19,10 @@ typedef struct locus_gradient_rows {
     float *dout_rows;    /* [rows][Dv] copies, where they lie far apart or are no floats */
     uint8_t *dout_bad;   /* [rows]                                                 */
     float *dcontent;     /* [rows][D] of turned q + u                              */
-    float *dposition;    /* [rows][D] of q + w; dcontent, if the plan has same_query_rows */
+    float *dposition;    /* [rows][key_width] of q + w or pos_query; dcontent, if the plan has
+                            same_query_rows                                        */
     float *dpos_q;       /* [rows][D] of pos_q                                     */
+    double *dgate;       /* [rows]; NULL: no gates                                 */
     int fresh;           /* dcontent and dpos_q hold nothing yet                   */
     int dq_is_written;   /* the only key tile wrote dq itself; dcontent holds nothing */
 } locus_gradient_rows;
@@ -43,6 +45,7 @@ typedef struct locus_backward_worker {
     const locus_tensor *kept; /* P of the call, kept by its forward pass; NULL: computed again */
     double *pair_ds;          /* [keys] dS of a row, for a bias by pair */
     float *diagonal;          /* [distances] sums by distance               */
+    float *gated;             /* [rows][stride] dS times the gates          */
     float *clean_keys, *clean_rows, *clean_dout; /* rooms of operands                          */
     float *gain_product;                         /* [rows][D] before the gain of the tile      */
     float *dense_sums; /* [rows][Tk] of a shared dense bias of half precision, see run_dense   */

@@ -39,7 +39,8 @@ static int is_jumping_table(const locus_plan *plan, const locus_tensors *in, con
 
 static int is_converted(const locus_tensors *in, const locus_tensor *t)
 {
-    return locus_is_half(t) && t != &in->q && t != &in->k && t != &in->v && t != &in->bias_dense;
+    return locus_is_half(t) && t != &in->q && t != &in->k && t != &in->v && t != &in->bias_dense &&
+           t != &in->pos_query && t != &in->gate;
 }
 
 /* The rows path reads a key table of any type where it is. */
@@ -135,10 +136,12 @@ static locus_rows row_at(const locus_tensor *t, int64_t number)
     return (locus_rows){(char *)t->data + at * bytes, 0, t->dtype};
 }
 
-/* The row of the caller's table that row `number` of the entries of all heads stands for. */
+/* The row of the caller's table that row `number` of the entries of all heads stands for; -1: none
+ * does. */
 static int64_t table_row(const locus_plan *plan, const locus_tensor *table, int64_t number)
 {
     const int64_t head = number / plan->row_count, entry = number % plan->row_count;
+    if (plan->entry_row[entry] < 0) return -1;
     const int64_t first = table->rank == 3 ? head * table->shape[1] : 0;
     return first + plan->entry_row[entry];
 }
@@ -164,7 +167,11 @@ static void copy_rows(void *context, size_t index, uint32_t worker)
     for (int64_t r = first; r < end; r++) {
         const locus_tensor *table = c->jumps && is_of_second(c->plan, r) ? c->second : c->from;
         const int64_t from = c->jumps ? table_row(c->plan, table, r) : r;
-        locus_load_rows(c->plan, (float *)c->to->data + r * width, row_at(table, from), 1, width);
+        float *to = (float *)c->to->data + r * width;
+        if (from >= 0)
+            locus_load_rows(c->plan, to, row_at(table, from), 1, width);
+        else
+            memset(to, 0, (size_t)width * sizeof *to);
     }
 }
 
@@ -214,9 +221,10 @@ static void add_entries(const locus_plan *plan, const locus_tensor *entries, int
     }
     for (int64_t r = 0; !accumulate && !locus_is_half(to) && r < rows_of(to); r++)
         zero_floats(row_at(to, r).data, width);
-    for (int64_t r = 0; r < rows_of(entries); r++)
-        if (is_of_second(plan, r) == second)
-            plan->kernels->add(row_at(&rows, table_row(plan, to, r)).data, from + r * width, width);
+    for (int64_t r = 0; r < rows_of(entries); r++) {
+        const int64_t row = is_of_second(plan, r) == second ? table_row(plan, to, r) : -1;
+        if (row >= 0) plan->kernels->add(row_at(&rows, row).data, from + r * width, width);
+    }
     for (int64_t r = 0; locus_is_half(to) && r < rows_of(to); r++)
         locus_store_sums(plan, row_at(to, r), row_at(&rows, r).data, 1, width, accumulate);
 }

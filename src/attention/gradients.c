@@ -114,7 +114,8 @@ void locus_gradient_rows_begin(locus_backward_worker *w, int64_t first, locus_gr
         any_coarse |= is_coarse(rows->lse[i]);
     if (any_coarse && w->kept == NULL) refine_coarse_rows(w, rows);
     if (plan->index != NULL && !plan->same_query_rows)
-        memset(rows->dposition, 0, (size_t)(q->count * plan->call.D) * sizeof *rows->dposition);
+        memset(rows->dposition, 0, (size_t)(q->count * plan->key_width) * sizeof *rows->dposition);
+    if (rows->dgate != NULL) memset(rows->dgate, 0, (size_t)q->count * sizeof *rows->dgate);
     rows->fresh = 1;
     rows->dq_is_written = 0;
     locus_scores_begin(&w->scores);

@@ -53,10 +53,11 @@ static inline float locus_row_scale(const head_context *head)
     return head->scale_in_panels ? 1.0f : (float)head->plan->call.scale;
 }
 
-/* The same of the key table and of the rows that meet it: two tables of two axes are not scaled. */
+/* The same of the key table and of the rows that meet it: two tables of two axes are not scaled, nor
+ * are rows of pos_query. */
 static inline int locus_key_table_is_plain(const locus_plan *plan)
 {
-    return plan->call.scheme->second_table != 0;
+    return plan->call.scheme->second_table != 0 || plan->own_query;
 }
 static inline float locus_key_table_scale(const head_context *head)
 {
@@ -85,6 +86,12 @@ static inline locus_rows locus_stored_keys(const head_context *head, const locus
                                            int64_t n)
 {
     return locus_rows_at(t, head->b, head->kv, n);
+}
+
+/* What multiplies the bias of row m. */
+static inline float locus_gate_of(const head_context *head, int64_t m)
+{
+    return (float)locus_get(&head->in->gate, head->b, head->h, m, 0);
 }
 
 /* Row m and row n of those that are F32. */

@@ -7,13 +7,13 @@ void locus_carve_relative_forward(const locus_plan *plan, locus_arena *arena,
 {
     const int relative = plan->index != NULL;
     tables->key_panels = locus_take_optional(arena, relative && !plan->rows_path,
-                                             locus_panel_floats(plan->row_count, plan->call.D));
+                                             locus_panel_floats(plan->row_count, plan->key_width));
     tables->value_bad = locus_take_flags(arena, relative, plan->row_count);
 }
 
 int locus_packs_tables_backward(const locus_plan *plan)
 {
-    return locus_panel_floats(plan->row_count, plan->call.D) <= PACKED_TABLE_FLOATS;
+    return locus_panel_floats(plan->row_count, plan->key_width) <= PACKED_TABLE_FLOATS;
 }
 
 void locus_carve_relative_backward(const locus_plan *plan, locus_arena *arena,
@@ -23,7 +23,8 @@ void locus_carve_relative_backward(const locus_plan *plan, locus_arena *arena,
     const int relative = plan->index != NULL, packs = relative && locus_packs_tables_backward(plan);
     const int key_side = locus_key_side_table(plan, &plan->shapes) != NULL;
     const int values = locus_value_table(plan, &plan->shapes) != NULL;
-    tables->key_panels = locus_take_optional(arena, packs, locus_panel_floats(count, plan->call.D));
+    tables->key_panels =
+        locus_take_optional(arena, packs, locus_panel_floats(count, plan->key_width));
     tables->value_panels =
         locus_take_optional(arena, packs && values, locus_panel_floats(count, plan->call.Dv));
     tables->key_bad = locus_take_flags(arena, relative, count);
@@ -66,9 +67,9 @@ void locus_pack_relative(const head_context *head, const locus_head_tables *tabl
     const locus_tensor *values = locus_value_table(plan, head->in);
     const int64_t D = plan->call.D, Dv = plan->call.Dv;
     find_bad_entries(head, values, Dv, tables->value_bad);
-    find_bad_entries(head, keys, D, tables->key_bad);
+    find_bad_entries(head, keys, plan->key_width, tables->key_bad);
     find_bad_entries(head, key_side, D, tables->key_side_bad);
-    pack_table(head, keys, D, locus_key_table_scale(head), tables->key_panels);
+    pack_table(head, keys, plan->key_width, locus_key_table_scale(head), tables->key_panels);
     pack_table(head, values, Dv, 1.0f, tables->value_panels);
 }
 

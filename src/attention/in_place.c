@@ -36,7 +36,7 @@ typedef struct dots {
     const float *a;
     int64_t a_stride;
     locus_rows right;
-    int64_t rows, columns;
+    int64_t rows, columns, inner;
     const float *plus;
     int64_t plus_stride;
 } dots;
@@ -44,8 +44,8 @@ typedef struct dots {
 static void multiply(const locus_scores *s, const dots *d)
 {
     s->head->plan->kernels->dots(d->c, d->c_stride, d->a, d->a_stride, d->right.data,
-                                 d->right.stride, d->right.type, d->rows, s->head->plan->call.D,
-                                 d->columns, d->plus, d->plus_stride,
+                                 d->right.stride, d->right.type, d->rows, d->inner, d->columns,
+                                 d->plus, d->plus_stride,
                                  locus_prefetch_due(s->prefetch, d->columns));
 }
 
@@ -106,6 +106,7 @@ static void multiply_content(locus_scores *s, const locus_tile *tile, const locu
                     .right = locus_stored_keys(s->head, &s->head->in->k, key),
                     .rows = segment->rows,
                     .columns = segment->columns,
+                    .inner = D,
                     .plus = product->plus,
                     .plus_stride = product->plus_stride};
     if (plan->turn_key == NULL)
@@ -134,8 +135,9 @@ static void multiply_entries(const locus_scores *s, const locus_band *band, locu
     for (int64_t count; (count = locus_strip_missing(plan, strip, high)) > 0;) {
         multiply(s, &(dots){.c = strip->data + (strip->end - strip->first),
                             .c_stride = strip->row_stride,
-                            .a = q->with_position + band->first * q->row_stride,
-                            .a_stride = q->row_stride,
+                            .a = q->with_position + band->first * q->position_stride,
+                            .a_stride = q->position_stride,
+                            .inner = plan->key_width,
                             .right = locus_entry_rows(plan, table, s->head->h, strip->end),
                             .rows = band->rows,
                             .columns = count});
@@ -185,6 +187,7 @@ static void multiply_positions(const locus_scores *s, const locus_tile *tile, co
                         .right = locus_rows_at(pos_k, head->h, first, 0),
                         .rows = tile->rows,
                         .columns = known,
+                        .inner = D,
                         .plus = bias,
                         .plus_stride = -1});
     for (int64_t i = 0; i < tile->rows; i++)
@@ -231,8 +234,8 @@ static void score_with_tables(locus_scores *s, const locus_tile *tile, const flo
 static void score_without_tables(locus_scores *s, const locus_tile *tile, const float *content)
 {
     const locus_plan *plan = s->head->plan;
-    locus_product_tile product = {.plus = plan->place_axes > 0 ? NULL : tile_bias(s, tile),
-                                  .plus_stride = -1};
+    locus_product_tile product = {.plus_stride = -1};
+    if (plan->place_axes == 0 && !plan->late_bias) product.plus = tile_bias(s, tile);
     if (locus_present(&s->head->in->pos_q)) {
         multiply_positions(s, tile, product.plus);
         if (plan->has_reset) locus_reset_positions(s, tile);
@@ -316,7 +319,7 @@ static void fetch_entries(const head_context *head, int64_t position, int64_t ke
     const int64_t z_00 = locus_z_of(plan, position - key);
     const int64_t low = entry_at(plan, z_00 - 1) + 1, high = entry_at(plan, z_00 + count - 1);
     locus_prefetch_rows_of(prefetch, locus_entry_rows(plan, table, head->h, low), high + 1 - low,
-                           plan->call.D);
+                           plan->key_width);
 }
 
 static void fetch_pos_k(const head_context *head, int64_t key, int64_t count,

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/late_bias.h"
 
+#include <string.h>
+
 #include "attention/placed.h"
 
 /* values[0 .. count - 1] = b(m, n) .. b(m, n + count - 1) */
@@ -60,6 +62,16 @@ static void add_placed(const locus_scores *s, const locus_tile *tile, const floa
     if (first_key) row[0] = content + reset_of(s, first_row ? 2 : 1);
 }
 
+const float *locus_gated_bias(const locus_scores *s, const locus_tile *tile, const float *by_z,
+                              int64_t i)
+{
+    const int64_t from = tile->from[i], count = tile->to[i] - from;
+    if (s->head->plan->place_axes == 0) return by_z - i + from;
+    memset(s->pair_bias + from, 0, (size_t)count * sizeof *s->pair_bias);
+    locus_placed_add(s->head, tile, 0, i, by_z, s->pair_bias);
+    return s->pair_bias + from;
+}
+
 void locus_add_late_bias(const locus_scores *s, const locus_tile *tile, const float *by_z)
 {
     const locus_plan *plan = s->head->plan;
@@ -69,6 +81,9 @@ void locus_add_late_bias(const locus_scores *s, const locus_tile *tile, const fl
         if (count <= 0) continue;
         if (plan->has_pair_bias)
             plan->kernels->add(row + from, fill_row(s, tile, i), count);
+        else if (plan->has_gate)
+            plan->kernels->add_affine(row + from, locus_gated_bias(s, tile, by_z, i),
+                                      locus_gate_of(s->head, tile->query + i), 0.0f, count);
         else if (plan->place_axes > 0)
             add_placed(s, tile, by_z, i, row);
         else

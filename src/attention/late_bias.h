@@ -13,4 +13,8 @@
  * locus_tile_bias gives it; not read where the bias is by pair. */
 void locus_add_late_bias(const locus_scores *scores, const locus_tile *tile, const float *by_z);
 
+/* The bias of the pairs that row i of the tile has in reach, before its gate multiplies it. */
+const float *locus_gated_bias(const locus_scores *scores, const locus_tile *tile, const float *by_z,
+                              int64_t i);
+
 #endif

@@ -62,10 +62,12 @@ static void find_run(locus_plan *plan)
     }
 }
 
-/* 1 when rows rise, or fall, with z: then entries are rows in one order or the other. */
+/* 1 when every distance has a row, and rows rise, or fall, with z: then entries are rows in one
+ * order or the other. */
 static int is_monotone(const int32_t *rows, int64_t span)
 {
     int rises = 0, falls = 0;
+    if (rows[0] < 0 || rows[span - 1] < 0) return 0;
     for (int64_t z = 1; z < span; z++) {
         rises |= rows[z] > rows[z - 1];
         falls |= rows[z] < rows[z - 1];
@@ -73,7 +75,8 @@ static int is_monotone(const int32_t *rows, int64_t span)
     return !(rises && falls);
 }
 
-/* A map that jumps: every change of row is a new entry, so the index ascends in steps of 1. */
+/* A map that jumps, or leaves distances without a row: every change of row is a new entry, so the
+ * index ascends in steps of 1. */
 static locus_status number_entries(locus_plan *plan)
 {
     int32_t *index = plan->index;
@@ -427,14 +430,19 @@ locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_er
     plan->hides = plan->span < call->Tq + call->Tk - 1 || locus_present(&shapes->mask) ||
                   locus_present(&shapes->key_mask) || locus_present(&shapes->bias_dense) ||
                   call->dropout > 0.0;
+    plan->own_query = locus_present(&shapes->pos_query);
+    plan->key_width = plan->own_query ? shapes->pos_query.shape[3] : call->D;
     plan->same_query_rows = scheme->turn == NULL && scheme->second_table == 0 &&
-                            !locus_present(&shapes->u) && !locus_present(&shapes->w);
+                            !locus_present(&shapes->u) && !locus_present(&shapes->w) &&
+                            !plan->own_query;
     plan->has_reset = locus_present(&shapes->cls);
     const int biased =
         scheme->bias != NULL && (scheme->bias_row == NULL || locus_present(&shapes->bias));
     plan->has_bias = biased && !scheme->bias_by_pair;
     plan->has_pair_bias = biased && scheme->bias_by_pair;
-    plan->late_bias = plan->has_pair_bias || (plan->has_bias && has_tables(plan, shapes));
+    plan->has_gate = plan->has_bias && locus_present(&shapes->gate);
+    plan->late_bias =
+        plan->has_pair_bias || plan->has_gate || (plan->has_bias && has_tables(plan, shapes));
     locus_status status = call->placed ? locus_lower_places(plan, error) : LOCUS_OK;
     if (status == LOCUS_OK && has_tables(plan, shapes)) status = lower_index(plan);
     if (status == LOCUS_OK && plan->has_bias && scheme->bias_row != NULL)

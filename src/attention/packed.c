@@ -16,7 +16,7 @@ void locus_packed_carve(const locus_plan *plan, const locus_geometry *g, int rol
     locus_scores_carve(plan, g, arena, scores);
     scores->entry_panels =
         locus_take_optional(arena, rolls_tables,
-                            locus_panel_floats(MAX_TILE_KEYS, max_i64(call->D, call->Dv)));
+                            locus_panel_floats(MAX_TILE_KEYS, max_i64(plan->key_width, call->Dv)));
     scores->key_strip = locus_take_optional(arena, key_side && plan->place_axes == 0,
                                             key_side ? locus_key_strip_floats(plan, g) : 0);
     scores->key_band = locus_take_optional(arena, key_side, locus_key_band_floats(g));
@@ -165,8 +165,8 @@ static void score_with_tables(locus_scores *s, const locus_tile *tile, const flo
     const head_context *head = s->head;
     const locus_plan *plan = head->plan;
     const locus_table_product rows = {.rows = s->queries->with_position,
-                                      .row_stride = s->queries->row_stride,
-                                      .width = plan->call.D,
+                                      .row_stride = s->queries->position_stride,
+                                      .width = plan->key_width,
                                       .table = locus_key_table(plan, head->in),
                                       .scale = locus_key_table_scale(head),
                                       .panels = s->tables->key_panels,
@@ -225,7 +225,8 @@ static void score_without_tables(locus_scores *s, const locus_tile *tile, const 
 {
     const locus_plan *plan = s->head->plan;
     const int64_t D = plan->call.D;
-    const float *bias = plan->place_axes > 0 ? NULL : locus_tile_bias(plan, s->bias, tile);
+    const float *bias =
+        plan->place_axes > 0 || plan->late_bias ? NULL : locus_tile_bias(plan, s->bias, tile);
     locus_product_tile product = {.plus = bias, .plus_stride = -1};
     const int positions = locus_present(&s->head->in->pos_q);
     if (positions && plan->has_reset) {

@@ -62,7 +62,8 @@ struct locus_plan {
     int32_t *index; /* by z, NULL: no tables */
     int32_t *index_memory;
     int64_t row_first, row_count;
-    int32_t *entry_row; /* [row_count] row of each entry, where the map jumps; NULL: see above */
+    int32_t *entry_row; /* [row_count] row of each entry, where the map jumps, -1: none, which reads
+                           as zeros; NULL: see above */
     int gathers; /* tables and parameters are gathered or converted by each call: gathered.h */
     int table_descends;
     int table_steps; /* index ascends in steps of 0 or 1: what lookup and fold need */
@@ -85,12 +86,16 @@ struct locus_plan {
     int64_t least_block;
     int64_t gain_origin; /* of positions that the call brings */
 
+    int64_t key_width; /* of the key table: D, or that of the position queries */
+    int own_query;     /* the key table is met by rows of pos_query, unscaled */
+
     int rows_path;       /* forward reads keys in place: packing does not pay         */
     int keys_exceed_l2;  /* the keys and values of a head do not stay in the second cache */
-    int same_query_rows; /* no u, no w, no rotation: keys and key table are multiplied with the
-                            same query rows                                            */
+    int same_query_rows; /* no u, no w, no rotation, no pos_query: keys and key table are
+                            multiplied with the same query rows                        */
     int hides;           /* some pair may be hidden               */
     int has_bias;        /* an additive value by distance         */
+    int has_gate;        /* which `gate` multiplies, query by query */
     int has_pair_bias;   /* one by query and key                  */
     int late_bias;       /* it is added after the products; see late_bias.h */
     int has_reset;       /* the position part of m = 0 or n = 0 is replaced */

@@ -8,10 +8,11 @@ void locus_queries_carve(const locus_plan *plan, const locus_geometry *g, int fi
 {
     const int64_t rows = g->rows + LOCUS_LANES, D = plan->call.D;
     const int positions = locus_present(&plan->shapes.pos_q);
-    const int tables = plan->index != NULL && !plan->same_query_rows;
+    const int copies = plan->own_query ? locus_is_half(&plan->shapes.pos_query)
+                                       : plan->index != NULL && !plan->same_query_rows;
     *queries = (locus_queries){
         .content_rows = locus_take_floats(arena, rows * D),
-        .position_rows = locus_take_optional(arena, tables, rows * D),
+        .position_rows = locus_take_optional(arena, copies, rows * plan->key_width),
         .pos_q_rows = locus_take_optional(arena, positions, rows * D),
         .content_bad = locus_take_flags(arena, finds_bad, rows),
         .position_bad = locus_take_flags(arena, finds_bad && plan->index != NULL, rows),
@@ -95,8 +96,22 @@ static int reads_in_place(const head_context *head)
 {
     const locus_plan *plan = head->plan;
     return head->scale_in_panels && plan->turn_query == NULL && !locus_present(&head->in->u) &&
-           !locus_is_half(&head->in->q) && (plan->same_query_rows || plan->index == NULL) &&
+           !locus_is_half(&head->in->q) &&
+           (plan->same_query_rows || plan->own_query || plan->index == NULL) &&
            !locus_rows_share_sets(head->in->q.stride[2], plan->call.D);
+}
+
+/* Rows of pos_query, in place or as floats. */
+static void load_pos_query(const head_context *head, locus_queries *queries)
+{
+    const int64_t width = head->plan->key_width;
+    const locus_rows stored = locus_query_rows(head, &head->in->pos_query, queries->first);
+    queries->with_position = stored.data;
+    queries->position_stride = stored.stride;
+    if (queries->position_rows == NULL) return;
+    locus_load_rows(head->plan, queries->position_rows, stored, queries->count, width);
+    queries->with_position = queries->position_rows;
+    queries->position_stride = width;
 }
 
 void locus_queries_load(const head_context *head, locus_queries *queries)
@@ -109,12 +124,14 @@ void locus_queries_load(const head_context *head, locus_queries *queries)
         load_content(head, queries);
         queries->content = queries->with_position = queries->content_rows;
         queries->row_stride = head->plan->call.D;
-        if (queries->position_rows != NULL) {
+        if (queries->position_rows != NULL && !head->plan->own_query) {
             load_rows(head, queries, &head->in->w, locus_position_row_scale(head),
                       queries->position_rows);
             queries->with_position = queries->position_rows;
         }
     }
+    queries->position_stride = queries->row_stride;
+    if (head->plan->own_query) load_pos_query(head, queries);
     if (locus_present(&head->in->pos_q)) load_pos_q(head, queries);
 }
 
@@ -124,7 +141,8 @@ void locus_queries_find_bad(const head_context *head, locus_queries *queries)
     const int64_t D = plan->call.D, count = queries->count;
     locus_find_bad(head, !head->all_seen, queries->content_bad, queries->content_rows, D, count, D);
     if (plan->index != NULL)
-        locus_find_bad(head, 1, queries->position_bad, queries->with_position, D, count, D);
+        locus_find_bad(head, 1, queries->position_bad, queries->with_position,
+                       queries->position_stride, count, plan->key_width);
     if (locus_present(&head->in->pos_q))
         locus_find_bad(head, !head->all_seen || plan->has_reset, queries->pos_bad,
                        queries->pos_q_rows, D, count, D);

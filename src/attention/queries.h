@@ -12,12 +12,13 @@ typedef struct locus_queries {
     int64_t position;           /* of row 0 */
     int64_t tile_from, tile_to; /* key tiles with a pair in reach */
     /* What is multiplied with the keys, turned q + u, and with the key table, q + w, times
-     * locus_row_scale: rows of the rooms below, or q in place. */
+     * locus_row_scale, or pos_query: rows of the rooms below, or q and pos_query in place. */
     const float *content, *with_position;
-    int64_t row_stride; /* of both */
+    int64_t row_stride;      /* of content                                       */
+    int64_t position_stride; /* of with_position: rows of plan->key_width floats */
     /* rooms, NULL where the scheme or the pass does not use them */
     float *content_rows;                           /* [rows][D]                           */
-    float *position_rows;                          /* [rows][D]                           */
+    float *position_rows;                          /* [rows][key_width]                   */
     float *pos_q_rows;                             /* [rows][D] scale pos_q               */
     uint8_t *content_bad, *position_bad, *pos_bad; /* [rows] backward                     */
 } locus_queries;

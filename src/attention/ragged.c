@@ -57,6 +57,8 @@ static locus_status new_shape(const locus_plan *whole, const locus_sequence *s, 
     cut_axis(&plan->shapes.q, 2, s->queries);
     cut_axis(&plan->shapes.k, 2, s->keys);
     cut_axis(&plan->shapes.v, 2, s->keys);
+    cut_axis(&plan->shapes.pos_query, 2, s->queries);
+    cut_axis(&plan->shapes.gate, 2, s->queries);
     cut_axis(&plan->shapes.key_mask, 1, s->keys);
     locus_gathered_shapes(whole, &plan->shapes);
     LOCUS_TRY(locus_lower(plan, &plan->shapes, error));
@@ -265,6 +267,8 @@ void locus_ragged_tensors(const locus_ragged_sequence *sequence, const locus_ten
     cut_rows(&own->q, 2, s->first_query, s->queries);
     cut_rows(&own->k, 2, s->first_key, s->keys);
     cut_rows(&own->v, 2, s->first_key, s->keys);
+    cut_rows(&own->pos_query, 2, s->first_query, s->queries);
+    cut_rows(&own->gate, 2, s->first_query, s->queries);
     cut_rows(&own->key_mask, 1, s->first_key, s->keys);
 }
 

@@ -47,7 +47,9 @@ void locus_reduce_zero(const locus_backward_call *call)
     if (call->plan->ragged != NULL) zero_unseen_keys(call->plan->ragged, g);
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(g, i);
-        if ((t == &g->q && tasks) || ((t == &g->k || t == &g->v) && own_keys)) continue;
+        if (((t == &g->q || t == &g->pos_query || t == &g->gate) && tasks) ||
+            ((t == &g->k || t == &g->v) && own_keys))
+            continue;
         if (tasks && locus_owned_by_heads(call, t)) continue;
         if (locus_present(t) && locus_tensor_elements(t) > 0) zero_tensor(t);
     }

@@ -13,7 +13,7 @@ void locus_scores_carve(const locus_plan *plan, const locus_geometry *g, locus_a
     scores->score = locus_take_floats(arena, rows * g->stride);
     scores->strip_room = locus_take_optional(arena, relative, LOCUS_STRIP_ROOM);
     scores->strips = locus_take_optional(arena, relative, locus_strips_floats(plan, g));
-    scores->pair_bias = locus_take_optional(arena, plan->has_pair_bias, g->keys);
+    scores->pair_bias = locus_take_optional(arena, plan->has_pair_bias || plan->has_gate, g->keys);
     scores->with_gain = locus_take_optional(arena, plan->gain != NULL, rows * plan->call.D);
 }
 

@@ -66,7 +66,7 @@ size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char
     slot->k = take_rows(&arena, wanted->k, c->Tk, c->D);
     slot->v = take_rows(&arena, wanted->v, c->Tk, c->Dv);
     slot->keys_bytes = arena.used;
-    slot->key_table = take_rows(&arena, wanted->key_table, plan->row_count, c->D);
+    slot->key_table = take_rows(&arena, wanted->key_table, plan->row_count, plan->key_width);
     slot->key_side_table = take_rows(&arena, key_side, plan->row_count, c->D);
     slot->value_table = take_rows(&arena, wanted->value_table, plan->row_count, c->Dv);
     slot->u = locus_take_optional(&arena, wanted->u, c->D);

@@ -6,6 +6,7 @@
 #include "attention/bias_parameters.h"
 #include "attention/entry_run.h"
 #include "attention/key_side.h"
+#include "attention/late_bias.h"
 #include "attention/placed.h"
 
 /* ---- sums over rows and over keys ---- */
@@ -71,7 +72,9 @@ static locus_operand row_operand(const locus_backward_worker *w, const locus_gra
 static locus_operand position_operand(const locus_backward_worker *w,
                                       const locus_gradient_rows *rows)
 {
-    return row_operand(w, rows, rows->queries.with_position, rows->queries.position_bad);
+    const locus_queries *q = &rows->queries;
+    return locus_operand_of(q->with_position, q->position_stride, q->count, w->head.plan->key_width,
+                            q->position_bad, w->clean_rows);
 }
 
 /* ---- relative tables ---- */
@@ -94,17 +97,23 @@ static void flush_values(void *context, const head_context *head, const locus_ba
     add_to_entries(head, band, strip, count, &dout, w->slot->value_table, head->plan->call.Dv);
 }
 
+/* 1 where a gradient is wanted that goes through dposition. */
+static int wants_position(const locus_backward_worker *w)
+{
+    const locus_wanted *wanted = &w->call->wanted;
+    return w->head.plan->own_query ? wanted->pos_query : wanted->q || wanted->w;
+}
+
 /* dposition += folded dS times entries; d(entries) += folded dS times position. */
 static void flush_keys(void *context, const head_context *head, const locus_band *band,
                        const locus_strip *strip, int64_t count)
 {
     const locus_backward_worker *w = context;
-    const locus_wanted *wanted = &w->call->wanted;
-    const int64_t D = head->plan->call.D;
+    const int64_t D = head->plan->key_width;
     const locus_operand entries =
         locus_entries(head, locus_key_table(head->plan, head->in), w->tables.key_bad);
     const locus_weights weights = locus_strip_weights(strip);
-    if (wanted->q || wanted->w)
+    if (wants_position(w))
         locus_add_entries(head, &entries, &weights, band->rows, count,
                           (locus_sums){w->folded->dposition + band->first * D, D}, D);
     if (w->slot->key_table.data == NULL) return;
@@ -154,8 +163,8 @@ static void spread_key_table(locus_backward_worker *w, const locus_gradient_rows
 {
     const head_context *head = &w->head;
     const locus_slot *slot = w->slot;
-    const int to_rows = w->call->wanted.q || w->call->wanted.w;
-    const int64_t D = head->plan->call.D;
+    const int to_rows = wants_position(w);
+    const int64_t D = head->plan->key_width;
     const locus_tensor *table = locus_key_table(head->plan, head->in);
     if (table == NULL || !(to_rows || slot->key_table.data != NULL)) return;
     const locus_sums dposition = {rows->dposition, D};
@@ -278,6 +287,33 @@ static void spread_bias(const locus_backward_worker *w, const float *T)
     const int64_t low = max_i64(0, last - z_00);
     const int64_t high = min_i64(distances, plan->span + last - z_00);
     for (int64_t y = low; y < high; y++) w->slot->bias[z_00 - last + y] += (double)sums[y];
+}
+
+/* dgate[i] += sum_j dS[i][j] bias[z]; and dS times the gates, which the bias is added by. */
+static void spread_gates(const locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const head_context *head = &w->head;
+    const locus_plan *plan = head->plan;
+    const locus_tile *tile = &w->tile;
+    const int64_t stride = head->geometry->stride;
+    const float *bias = locus_tile_bias(plan, w->scores.bias, tile);
+    for (int64_t i = 0; i < tile->rows; i++) {
+        const int64_t from = tile->from[i], count = tile->to[i] - from;
+        const float *ds = w->grad + i * stride;
+        double sums[2] = {0.0, 0.0};
+        if (count > 0)
+            plan->kernels->moments(sums, ds + from, locus_gated_bias(&w->scores, tile, bias, i),
+                                   count);
+        rows->dgate[i] += sums[1];
+        plan->kernels->scale(w->gated + i * stride, ds, locus_gate_of(head, tile->query + i),
+                             tile->columns);
+    }
+}
+
+static void spread_gated_bias(const locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    if (w->call->wanted.gate || w->slot->bias != NULL) spread_gates(w, rows);
+    if (w->slot->bias != NULL) spread_bias(w, w->gated);
 }
 
 /* The same of a bias by pair, run by run, to its parameters. */
@@ -439,6 +475,8 @@ void locus_spread_tile(locus_backward_worker *w, locus_gradient_rows *rows)
         spread_positions(w, rows);
     else if (w->head.plan->has_reset)
         spread_reset_bias(w, rows);
+    else if (w->head.plan->has_gate)
+        spread_gated_bias(w, rows);
     else if (w->slot->bias != NULL)
         spread_bias(w, w->grad);
     if (w->slot->pair_bias != NULL) spread_pair_bias(w);

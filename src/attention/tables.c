@@ -41,7 +41,7 @@ static void carve_relative(const locus_plan *plan, locus_arena *arena, locus_tab
     const locus_tensor *keys = locus_key_table(plan, in), *values = locus_value_table(plan, in);
     const locus_tensor *key_side = locus_key_side_table(plan, in);
     const int backward = t->pass == LOCUS_BACKWARD;
-    const int64_t count = plan->row_count, floats = locus_panel_floats(count, plan->call.D);
+    const int64_t count = plan->row_count, floats = locus_panel_floats(count, plan->key_width);
     t->key_step = step_of(keys, floats);
     t->key_bad_step = step_of(keys, count);
     t->key_side_bad_step = step_of(key_side, count);

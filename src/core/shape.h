@@ -17,7 +17,8 @@
     X(B)                                                                                           \
     X(H)                                                                                           \
     X(Hk)                                                                                          \
-    X(Tq) X(Tk) X(D) X(Dv) X(E) X(T) X(M) X(HD) X(R) X(Ry) X(Rx) X(S1) X(pairs) X(axes) X(buckets)
+    X(Tq)                                                                                          \
+    X(Tk) X(D) X(Dv) X(E) X(T) X(M) X(HD) X(HF) X(R) X(Ry) X(Rx) X(S1) X(pairs) X(axes) X(buckets)
 
 enum { LOCUS_FREE_AXES = 4 };
 

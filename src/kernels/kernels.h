@@ -299,6 +299,16 @@ typedef LOCUS_SLIDE((*locus_slide_fn));
 #define LOCUS_ADD(name) void name(float *y, const float *x, int64_t columns)
 typedef LOCUS_ADD((*locus_add_fn));
 
+/* y[c] += slope x[c] + shift. */
+#define LOCUS_ADD_AFFINE(name)                                                                     \
+    void name(float *y, const float *x, float slope, float shift, int64_t columns)
+typedef LOCUS_ADD_AFFINE((*locus_add_affine_fn));
+
+/* sums[0] += sum_c t[c], sums[1] += sum_c t[c] x[c]; in floats by lanes, then in double. */
+#define LOCUS_MOMENTS(name)                                                                        \
+    void name(double sums[2], const float *t, const float *x, int64_t columns)
+typedef LOCUS_MOMENTS((*locus_moments_fn));
+
 /* y[c] += x[c], and -inf wherever x[c] is, whatever y[c] was. */
 #define LOCUS_ADD_BIAS(name) void name(float *y, const float *x, int64_t columns)
 typedef LOCUS_ADD_BIAS((*locus_add_bias_fn));
@@ -372,6 +382,8 @@ typedef struct locus_kernels {
     locus_slide_fn slide;
     locus_add_fn add;
     locus_add_bias_fn add_bias;
+    locus_add_affine_fn add_affine;
+    locus_moments_fn moments;
     locus_scale_fn scale;
     locus_scale_rows_fn scale_rows;
     locus_mul_gain_fn mul_gain;

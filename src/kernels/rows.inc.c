@@ -31,6 +31,29 @@ static LOCUS_ADD_BIAS(add_bias)
     for (; c < columns; c++) y[c] = x[c] == -INFINITY ? -INFINITY : y[c] + x[c];
 }
 
+static LOCUS_ADD_AFFINE(add_affine)
+{
+    const vf a = v_set1(slope), b = v_set1(shift);
+    for (int64_t c = 0; c < columns; c += VL) {
+        const int64_t tail = columns - c < VL ? columns - c : 0;
+        const vf value = v_fma(load_some(x + c, tail), a, b);
+        store_some(y + c, v_add(load_some(y + c, tail), value), tail);
+    }
+}
+
+static LOCUS_MOMENTS(moments)
+{
+    vf all = v_set1(0.0f), weighted = v_set1(0.0f);
+    for (int64_t c = 0; c < columns; c += VL) {
+        const int64_t tail = columns - c < VL ? columns - c : 0;
+        const vf weight = load_some(t + c, tail);
+        all = v_add(all, weight);
+        weighted = v_fma(weight, load_some(x + c, tail), weighted);
+    }
+    sums[0] += (double)v_sum(all);
+    sums[1] += (double)v_sum(weighted);
+}
+
 static LOCUS_SCALE(scale)
 {
     const vf f = v_set1(factor);

@@ -48,6 +48,19 @@ static int table_parts(const pass *p)
     return parts;
 }
 
+/* What each query has of its own. */
+static int query_parts(const pass *p)
+{
+    const locus_layer *layer = p->layer;
+    const int x = input_is_wanted(p);
+    int parts = layer->query_width > 0 && (x || wanted(p, SLOT(w_r)) || wanted(p, SLOT(b_r)))
+                    ? LAYER_POS_QUERY
+                    : 0;
+    for (size_t i = 0; layer->call.scheme->gate != NULL && i < LOCUS_OWN_TENSORS; i++)
+        if (x || locus_present(&p->grad->own[i])) parts |= LAYER_GATE;
+    return parts;
+}
+
 static int any_tensor(const locus_tensors *tensors)
 {
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++)
@@ -59,7 +72,7 @@ static int any_tensor(const locus_tensors *tensors)
 
 static void clear(float *data, int64_t rows, int64_t width)
 {
-    memset(data, 0, (size_t)rows * (size_t)width * sizeof(float));
+    if (data != NULL) memset(data, 0, (size_t)rows * (size_t)width * sizeof(float));
 }
 
 /* Gradients that pass straight through obey the caller's flag; where that says "add",
@@ -71,6 +84,8 @@ static void clear_buffers(const pass *p)
     clear(p->work.rows.q, call->B * call->Tq, width);
     clear(p->work.rows.k, call->B * call->Tk, width);
     clear(p->work.rows.v, call->B * call->Tk, width);
+    clear(p->work.rows.pos_query, call->B * call->Tq, call->H * p->layer->query_width);
+    clear(p->work.rows.gate, call->B * call->H, call->Tq);
     for (size_t i = 0; i < p->layer->table_count; i++)
         clear(p->work.rows.tables[i], p->layer->tables[i].rows, width);
 }
@@ -128,11 +143,13 @@ static locus_tensor output_backward(const pass *p, const locus_tensor *dout)
 /* The maps between the layer's inputs and attention, with what attention gave back: content of x
  * and of memory, then tables. A gradient that several of them have a part in is summed in this
  * order. */
-enum { MOST_MAPS = 5 + LOCUS_LAYER_TABLES };
+enum { MOST_MAPS = 7 + LOCUS_LAYER_TABLES };
 typedef struct input_maps {
     layer_map maps[MOST_MAPS];
     size_t weights[MOST_MAPS], biases[MOST_MAPS], sources[MOST_MAPS]; /* slots */
     size_t count;
+    locus_tensor gate_weight; /* of the map to the gates */
+    size_t gate;              /* its number; MOST_MAPS: none */
 } input_maps;
 
 static void add_map(const pass *p, input_maps *list, size_t weight, size_t bias, size_t source,
@@ -168,6 +185,25 @@ static void list_content(const pass *p, int parts, input_maps *list)
                 locus_layer_tensor_rows(&p->in->memory),
                 locus_layer_buffer_rows(sides[i].buffer, B, Tk, width, 0, M));
     }
+}
+
+static void list_query_rows(const pass *p, int parts, input_maps *list)
+{
+    const locus_layer *layer = p->layer;
+    const locus_call *call = &layer->call;
+    const layer_matrix x = locus_layer_input(layer, p->in, &p->saved);
+    if (parts & LAYER_POS_QUERY)
+        add_map(p, list, SLOT(w_r), SLOT(b_r), SLOT(x), x,
+                locus_layer_buffer_rows(p->work.rows.pos_query, call->B, call->T,
+                                        call->H * layer->query_width, 0, call->T));
+    list->gate = MOST_MAPS;
+    if (!(parts & LAYER_GATE)) return;
+    locus_layer_gates_backward(layer, p->in, &p->saved.rows, &p->work.rows, p->grad,
+                               p->work.gate_twins);
+    list->gate = list->count;
+    add_map(p, list, LOCUS_NO_TENSOR, LOCUS_NO_TENSOR, SLOT(x), x, x);
+    list->maps[list->gate] =
+        locus_layer_gate_map(layer, &p->saved.rows, &p->work.rows, &x, &list->gate_weight);
 }
 
 static void list_tables(const pass *p, int parts, input_maps *list)
@@ -242,11 +278,15 @@ static void maps_backward(const pass *p, int parts)
 {
     input_maps list = {.count = 0};
     list_content(p, parts, &list);
+    list_query_rows(p, parts, &list);
     list_tables(p, parts, &list);
     for (size_t i = 0; i < list.count; i++) {
         source_backward(p, &list, i);
         parameters_backward(p, &list, i);
     }
+    if (list.gate < list.count)
+        locus_layer_gate_parameters(p->layer, &p->work.multiplier, &list.maps[list.gate],
+                                    &p->work.rows, p->grad, p->work.gate_twins, p->add);
 }
 
 /* ---- x_scale x + p ---- */
@@ -324,7 +364,7 @@ static locus_status backward(const locus_layer *layer, const locus_layer_tables 
                           "expected that of locus_layer_forward");
     locus_layer_carve_backward(layer, workspace, &p.work);
 
-    const int content = content_parts(&p), relative = table_parts(&p);
+    const int content = content_parts(&p) | query_parts(&p), relative = table_parts(&p);
     const locus_results inner = {.size = sizeof inner,
                                  .out = output_backward(&p, &dresults->out),
                                  .lse = dresults->lse};

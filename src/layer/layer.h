@@ -8,6 +8,8 @@
  *     check.c     the tensors of one call against the layer
  *     forward.c   positions, projections, tables, attention, output projection
  *     backward.c  the same road reversed
+ *     rows.c      rows that maps read and write
+ *     query_rows.c  what a query has of its own, from x alone: pos_query and gate
  *     tables.c    what depends on parameters alone, made once for many calls
  * Projected rows are stored (B, T, H, D): a projection writes a matrix, attention reads
  * a head of it as a strided view, nothing is copied. */
@@ -37,6 +39,7 @@ struct locus_layer {
     double x_scale;
     layer_table tables[LOCUS_LAYER_TABLES];
     size_t table_count;
+    int64_t query_width; /* F of the position queries that the layer projects; 0: none */
     layer_extents extents;
     float *sinusoid; /* [R, E], row r at distance delta_min + r; NULL: no such source */
     size_t saved_bytes, forward_bytes, backward_bytes;
@@ -47,6 +50,10 @@ typedef struct layer_rows {
     float *q;                          /* [B, T, H*D]     */
     float *k, *v;                      /* [B, M+T, H*D]   */
     float *tables[LOCUS_LAYER_TABLES]; /* [rows, H*D]     */
+    float *pos_query;                  /* [B, T, H*F]; NULL: none                */
+    float *gate;                       /* [B, H, T]; NULL: none                  */
+    float *gate_inputs;                /* [B, T, H*2]: what the gates are made of */
+    float *gate_weight, *gate_bias;    /* [H*2, E], [H*2]: of that map           */
 } layer_rows;
 
 typedef struct layer_saved {
@@ -69,7 +76,8 @@ typedef struct layer_backward {
     float *dinput; /* [B, T, E]; NULL: straight into the caller's grad.x    */
     float *dout;   /* [B, T, H*D]; NULL: no w_o, the caller's dout is this  */
     layer_rows rows;
-    float *row; /* [threads, E]: of grad.x or grad.pos; NULL: no positions in x */
+    double *gate_twins; /* [locus_layer_gate_numbers] */
+    float *row;         /* [threads, E]: of grad.x or grad.pos; NULL: no positions in x */
     layer_multiplier multiplier;
     void *attention;
     size_t bytes;
@@ -87,7 +95,15 @@ int locus_layer_carve_forward(const locus_layer *layer, void *base, layer_forwar
 int locus_layer_carve_backward(const locus_layer *layer, void *base, layer_backward *work);
 
 /* The parts of `rows` that take part in a call. */
-enum { LAYER_Q = 1, LAYER_K = 2, LAYER_V = 4, LAYER_TABLE_0 = 8, LAYER_ALL = -1 };
+enum {
+    LAYER_Q = 1,
+    LAYER_K = 2,
+    LAYER_V = 4,
+    LAYER_POS_QUERY = 8,
+    LAYER_GATE = 16,
+    LAYER_TABLE_0 = 32,
+    LAYER_ALL = -1
+};
 
 /* Tensors of the attention inside: those of `outer` that pass straight through, and
  * views of `rows` where `parts` says so. */
@@ -102,6 +118,25 @@ int locus_layer_carve_maps(const locus_layer *layer, void *base, layer_multiplie
 /* Project the tables of the layer into `to`. */
 void locus_layer_project_tables(const locus_layer *layer, const layer_multiplier *multiplier,
                                 const locus_tensors *in, float *const *to);
+
+/* pos_query and the gates of every query. */
+void locus_layer_project_query_rows(const locus_layer *layer, const layer_multiplier *multiplier,
+                                    const locus_tensors *in, const layer_matrix *x,
+                                    const layer_rows *rows);
+
+/* Numbers of the parameters behind the gates; 0: there are none. Their gradients are summed in a
+ * room of so many doubles: first what stands between the map and the gates, in the order of the
+ * rows, then, after the gradient of the map's input, the map. */
+int64_t locus_layer_gate_numbers(const locus_layer *layer);
+void locus_layer_gates_backward(const locus_layer *layer, const locus_tensors *in,
+                                const layer_rows *rows, const layer_rows *drows,
+                                const locus_tensors *grad, double *room);
+layer_map locus_layer_gate_map(const locus_layer *layer, const layer_rows *rows,
+                               const layer_rows *drows, const layer_matrix *x,
+                               locus_tensor *weight);
+void locus_layer_gate_parameters(const locus_layer *layer, const layer_multiplier *multiplier,
+                                 const layer_map *map, const layer_rows *drows,
+                                 const locus_tensors *grad, double *room, int add);
 
 /* Rows of a [B, T, E] or [R, E] tensor. */
 layer_matrix locus_layer_tensor_rows(const locus_tensor *t);

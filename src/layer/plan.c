@@ -18,6 +18,13 @@ static void carve_rows(const locus_layer *layer, locus_carver *c, layer_rows *ro
     rows->v = locus_carve_floats(c, call->B, call->Tk, width);
     for (size_t i = 0; i < layer->table_count; i++)
         rows->tables[i] = locus_carve_floats(c, 1, layer->tables[i].rows, width);
+    if (layer->query_width > 0)
+        rows->pos_query = locus_carve_floats(c, call->B, call->Tq, call->H * layer->query_width);
+    if (call->scheme->gate == NULL) return;
+    rows->gate = locus_carve_floats(c, call->B, call->H, call->Tq);
+    rows->gate_inputs = locus_carve_floats(c, call->B, call->Tq, call->H * LOCUS_GATE_OUTPUTS);
+    rows->gate_weight = locus_carve_floats(c, call->H, LOCUS_GATE_OUTPUTS, call->E);
+    rows->gate_bias = locus_carve_floats(c, 1, call->H, LOCUS_GATE_OUTPUTS);
 }
 
 int locus_layer_carve_saved(const locus_layer *layer, void *base, layer_saved *saved)
@@ -76,6 +83,8 @@ int locus_layer_carve_backward(const locus_layer *layer, void *base, layer_backw
     }
     if (locus_present(&layer->shapes.w_o))
         work->dout = locus_carve_floats(&c, call->B, call->T, call->H * call->D);
+    work->gate_twins =
+        locus_carve(&c, (uint64_t)locus_layer_gate_numbers(layer) * sizeof *work->gate_twins);
     carve_rows(layer, &c, &work->rows);
     carve_shared(layer, &c, &work->multiplier, &work->attention,
                  locus_backward_workspace(layer->plan));
@@ -193,6 +202,12 @@ locus_tensors locus_layer_inner(const locus_layer *layer, const locus_tensors *o
     if (parts & LAYER_Q) inner.q = heads_view(rows->q, call->Tq, call);
     if (parts & LAYER_K) inner.k = heads_view(rows->k, call->Tk, call);
     if (parts & LAYER_V) inner.v = heads_view(rows->v, call->Tk, call);
+    if ((parts & LAYER_POS_QUERY) && layer->query_width > 0)
+        inner.pos_query =
+            locus_view_bthd(rows->pos_query, call->B, call->Tq, call->H, layer->query_width);
+    if ((parts & LAYER_GATE) && call->scheme->gate != NULL)
+        inner.gate =
+            locus_view(rows->gate, LOCUS_F32, 3, (const int64_t[]){call->B, call->H, call->Tq});
     for (size_t i = 0; i < layer->table_count; i++)
         if (parts & (LAYER_TABLE_0 << i))
             *(locus_tensor *)(void *)((char *)&inner + layer->tables[i].table) =
@@ -241,6 +256,9 @@ static layer_extents find_extents(const locus_layer *layer)
     const int64_t width = call->H * call->D;
     layer_extents extents = {.rows = call->B * call->Tk,
                              .width = width > call->E ? width : call->E};
+    const int64_t own = call->H * (call->scheme->gate != NULL ? LOCUS_GATE_OUTPUTS : 0);
+    if (call->H * layer->query_width > extents.width) extents.width = call->H * layer->query_width;
+    if (own > extents.width) extents.width = own;
     for (size_t i = 0; i < layer->table_count; i++)
         if (layer->tables[i].rows > extents.rows) extents.rows = layer->tables[i].rows;
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
@@ -271,6 +289,8 @@ static locus_status build(locus_layer *layer, const locus_config *config, locus_
 {
     layer_saved saved = {.bytes = 0};
     list_tables(layer);
+    if (locus_projects_pos_query(&layer->call, &layer->shapes))
+        layer->query_width = layer->shapes.w_r.shape[0] / layer->call.H;
     if (!locus_layer_carve_saved(layer, NULL, &saved))
         return locus_fail(error, LOCUS_ERR_MEMORY,
                           "layer: these shapes need more memory than a machine can address");

@@ -137,6 +137,8 @@ static int64_t grid_width(const made_problem *p)
 }
 
 static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+/* Extents that no call knows (the features of a learned function, the length of a map). */
+static int64_t features(const made_problem *p) { return p->request.T < 64 ? 8 : 16; }
 
 static locus_extents extents_of(const made_problem *p, const locus_scheme_info *scheme)
 {
@@ -153,6 +155,7 @@ static locus_extents extents_of(const made_problem *p, const locus_scheme_info *
         .E = r->E,
         .M = 0,
         .HD = r->H * r->D,
+        .HF = r->H * features(p),
         .R = table_rows(p, scheme),
         .Ry = 2 * ceil_div(r->T, grid_width(p)) - 1,
         .Rx = 2 * grid_width(p) - 1,
@@ -244,9 +247,6 @@ static void fill_positions(const made_problem *p, locus_tensor *t)
     }
 }
 
-/* Extents that no call knows (the features of a learned function, the length of a map). */
-enum { FEATURES = 8 };
-
 static locus_status add_tensor(made_problem *p, const locus_scheme_info *scheme,
                                const locus_tensor_info *info, int own, locus_error *error)
 {
@@ -254,7 +254,7 @@ static locus_status add_tensor(made_problem *p, const locus_scheme_info *scheme,
     uint32_t rank = 0;
     const locus_extents extents = extents_of(p, scheme);
     const int is_map = (info->dtypes & 1u << LOCUS_I64) != 0;
-    if (!locus_shape_make(&extents, info->shape, is_map ? distances(p) : FEATURES, shape, &rank))
+    if (!locus_shape_make(&extents, info->shape, is_map ? distances(p) : features(p), shape, &rank))
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "tensor %s: shape \"%s\" is not understood",
                           info->name, info->shape);
     locus_tensor *tensor = (locus_tensor *)(void *)((char *)&p->in + info->offset);

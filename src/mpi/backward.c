@@ -63,6 +63,8 @@ static locus_tensors gradients_of(const ring_call *call, const ring_block *block
     const ring_run *q = &block->q, *k = &block->k;
     locus_tensors some = *call->grad;
     some.q = ring_rows_of(&some.q, 2, q->local, q->count);
+    some.pos_query = ring_rows_of(&some.pos_query, 2, q->local, q->count);
+    some.gate = ring_rows_of(&some.gate, 2, q->local, q->count);
     some.k = ring_rows_of(&keys->k, 2, block->key, k->count);
     some.v = ring_rows_of(&keys->v, 2, block->key, k->count);
     some.bias_dense = ring_rows_of(&some.bias_dense, 2, q->local, q->count);

@@ -30,6 +30,8 @@ locus_tensors ring_block_inputs(const locus_mpi_plan *plan, const locus_tensors 
     const ring_piece *piece = block->piece;
     locus_tensors some = *in;
     some.q = ring_rows_of(&in->q, 2, q->local, q->count);
+    some.pos_query = ring_rows_of(&in->pos_query, 2, q->local, q->count);
+    some.gate = ring_rows_of(&in->gate, 2, q->local, q->count);
     some.k = ring_rows_of(&piece->k, 2, block->key, k->count);
     some.v = ring_rows_of(&piece->v, 2, block->key, k->count);
     some.key_mask = ring_rows_of(&piece->key_mask, 1, block->key, k->count);

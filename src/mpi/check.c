@@ -55,6 +55,8 @@ locus_status ring_check_shapes(const locus_mpi_plan *plan, const locus_tensors *
     LOCUS_TRY(refuse_places(plan, s, error));
     const int64_t queries = s->q.shape[2], keys = s->k.shape[2], all_keys = plan->layout.k.rows;
     LOCUS_TRY(check_axis(&s->v, "v", 2, keys, error));
+    LOCUS_TRY(check_axis(&s->pos_query, "pos_query", 2, queries, error));
+    LOCUS_TRY(check_axis(&s->gate, "gate", 2, queries, error));
     LOCUS_TRY(check_axis(&s->key_mask, "key_mask", 1, keys, error));
     LOCUS_TRY(check_axis(&s->mask, "mask", 2, queries, error));
     LOCUS_TRY(check_axis(&s->mask, "mask", 3, all_keys, error));
@@ -139,7 +141,8 @@ static void put_options(number_list *list, const locus_mpi_plan *plan)
 static int counts_rows(const locus_mpi_plan *plan, const locus_tensors *s, const locus_tensor *t,
                        uint32_t axis)
 {
-    if (t == &s->q || t == &s->k || t == &s->v || t == &s->mask || t == &s->bias_dense)
+    if (t == &s->q || t == &s->k || t == &s->v || t == &s->mask || t == &s->bias_dense ||
+        t == &s->pos_query || t == &s->gate)
         return axis == 2;
     if (t == &s->key_mask) return axis == 1;
     if (t == &s->q_positions || t == &s->k_positions) return axis == ring_position_axis(plan, t);

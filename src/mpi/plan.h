@@ -35,6 +35,8 @@ static inline int ring_gradient_kind(size_t index)
 {
     const size_t at = offsetof(locus_tensors, q) + index * sizeof(locus_tensor);
     return at == offsetof(locus_tensors, q)            ? RING_ROWS
+           : at == offsetof(locus_tensors, pos_query)  ? RING_ROWS
+           : at == offsetof(locus_tensors, gate)       ? RING_ROWS
            : at == offsetof(locus_tensors, k)          ? RING_KEYS
            : at == offsetof(locus_tensors, v)          ? RING_KEYS
            : at == offsetof(locus_tensors, bias_dense) ? RING_PAIRS

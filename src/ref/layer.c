@@ -100,6 +100,24 @@ static void project_content_grad(ref_layer *l)
     linear_grad(l->dy, &grad->w_v, &grad->b_v, l->dinner.v.data, l->y, &in->w_v, call->B * (M + T));
 }
 
+static void gate_row_grad(const ref_layer *l, int64_t row)
+{
+    const locus_call *call = l->call;
+    const locus_gate_rule *rule = call->scheme->gate;
+    const int64_t h = row / call->T % call->H, D = call->D;
+    const double *x = locus_ref_gate_columns(l, l->y, row);
+    double y[LOCUS_GATE_OUTPUTS], dy[LOCUS_GATE_OUTPUTS];
+    locus_ref_gate_inputs(l, row, y);
+    rule->gate_grad(call, l->in, h, y, ((const double *)l->dinner.gate.data)[row], dy, l->grad);
+    for (int64_t o = 0; o < LOCUS_GATE_OUTPUTS; o++) {
+        for (int64_t d = 0; d < D; d++) {
+            locus_ref_gate_columns(l, l->dy, row)[d] += dy[o] * rule->weight(call, l->in, h, o, d);
+            rule->weight_grad(call, h, o, d, dy[o] * x[d], l->grad);
+        }
+        rule->weight_grad(call, h, o, D, dy[o], l->grad);
+    }
+}
+
 static void project_query_rows_grad(ref_layer *l)
 {
     const locus_call *call = l->call;
@@ -110,12 +128,8 @@ static void project_query_rows_grad(ref_layer *l)
         linear_grad(l->dy + at, &grad->w_r, &grad->b_r, locus_ref_at(&l->dinner.pos_query, b, 0, 0),
                     l->y + at, &in->w_r, T);
     }
-    for (int64_t row = 0; call->scheme->gate != NULL && row < call->B * call->H * T; row++) {
-        const int64_t b = row / (call->H * T), h = row / T % call->H;
-        const int64_t at = (b * (M + T) + M + row % T) * E + h * call->D;
-        call->scheme->gate_grad(call, in, h, l->y + at, ((double *)l->dinner.gate.data)[row],
-                                l->dy + at, grad);
-    }
+    for (int64_t row = 0; call->scheme->gate != NULL && row < call->B * call->H * T; row++)
+        gate_row_grad(l, row);
 }
 
 /* dmemory = dy of its rows, dx = x_scale dy, and p_i = pos[i] takes dy of row i. */

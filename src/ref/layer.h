@@ -42,6 +42,11 @@ double locus_ref_x_scale(const locus_call *call);
 /* A zeroed [B,H,rows,width] tensor stored as (B, rows, H, width). */
 locus_tensor locus_ref_take_heads(ref_layer *l, int64_t rows, int64_t width);
 
+/* Of gate number `row` in [B,H,T]: its columns of l->y or l->dy, and the numbers that it is made
+ * of. */
+double *locus_ref_gate_columns(const ref_layer *l, double *rows, int64_t row);
+void locus_ref_gate_inputs(const ref_layer *l, int64_t row, double *y);
+
 /* Zeroed room for pos_query and gate, or their gradients, where the layer makes them. */
 void locus_ref_take_query_rows(ref_layer *l, locus_tensors *inner);
 

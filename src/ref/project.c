@@ -175,6 +175,25 @@ void locus_ref_take_query_rows(ref_layer *l, locus_tensors *inner)
                              LOCUS_F64, 3, shape);
 }
 
+double *locus_ref_gate_columns(const ref_layer *l, double *rows, int64_t row)
+{
+    const locus_call *call = l->call;
+    const int64_t T = call->T, b = row / (call->H * T), h = row / T % call->H;
+    return rows + (b * (call->M + T) + call->M + row % T) * call->E + h * call->D;
+}
+
+void locus_ref_gate_inputs(const ref_layer *l, int64_t row, double *y)
+{
+    const locus_call *call = l->call;
+    const int64_t D = call->D, h = row / call->T % call->H;
+    const double *x = locus_ref_gate_columns(l, l->y, row);
+    for (int64_t o = 0; o < LOCUS_GATE_OUTPUTS; o++) {
+        y[o] = call->scheme->gate->weight(call, l->in, h, o, D);
+        for (int64_t d = 0; d < D; d++)
+            y[o] += call->scheme->gate->weight(call, l->in, h, o, d) * x[d];
+    }
+}
+
 /* What a query has of its own, from x alone. */
 static void project_query_rows(ref_layer *l)
 {
@@ -187,9 +206,10 @@ static void project_query_rows(ref_layer *l)
         locus_ref_linear(locus_ref_at(&l->inner.pos_query, b, 0, 0), l->y + (b * (M + T) + M) * E,
                          &in->w_r, locus_present(&in->b_r) ? &in->b_r : NULL, T);
     for (int64_t row = 0; call->scheme->gate != NULL && row < call->B * call->H * T; row++) {
-        const int64_t b = row / (call->H * T), h = row / T % call->H;
-        const double *x = l->y + (b * (M + T) + M + row % T) * E + h * call->D;
-        ((double *)l->inner.gate.data)[row] = call->scheme->gate(call, in, h, x);
+        double y[LOCUS_GATE_OUTPUTS];
+        locus_ref_gate_inputs(l, row, y);
+        ((double *)l->inner.gate.data)[row] =
+            call->scheme->gate->gate(call, in, row / T % call->H, y);
     }
 }
 

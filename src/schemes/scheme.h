@@ -99,6 +99,20 @@ locus_status locus_check_grid(const locus_call *call, int axis, const char *name
 locus_status locus_call_keep(locus_call *call, const locus_allocator *allocator, void **memory,
                              locus_error *error);
 
+/* How a layer makes `gate`: for each query and head y_o = sum_d weight(o, d) x_d + weight(o, D) of
+ * the head's own columns x_d of x, and of these numbers the gate. And the pull-backs, to the numbers
+ * (dy is set) and to the parameters of `grad`, dense F64, that are there. */
+enum { LOCUS_GATE_OUTPUTS = 2 };
+typedef struct locus_gate_rule {
+    double (*weight)(const locus_call *call, const locus_tensors *in, int64_t head, int64_t output,
+                     int64_t column);
+    double (*gate)(const locus_call *call, const locus_tensors *in, int64_t head, const double *y);
+    void (*gate_grad)(const locus_call *call, const locus_tensors *in, int64_t head,
+                      const double *y, double dgate, double *dy, const locus_tensors *grad);
+    void (*weight_grad)(const locus_call *call, int64_t head, int64_t output, int64_t column,
+                        double dweight, const locus_tensors *grad);
+} locus_gate_rule;
+
 /* A table that a layer projects from its own parameters: `table` = source W^T + b,
  * split into heads. `weight` falls back to `shared_weight` (with `shared_bias`)
  * where the file brings none of its own. Fields are offsets into locus_tensors;
@@ -170,12 +184,9 @@ typedef struct locus_scheme {
     /* p_i of row i of x, width E; the input becomes x_scale x + p_i. */
     void (*embed)(const locus_call *call, const locus_tensors *in, int64_t i, double *row);
 
-    /* In a layer: the gate of a query of `head`, from its columns of x, D numbers; and the
-     * pull-back, dx += dgate dgate/dx, and to the parameters of `grad`, dense F64, that are there.
-     * Where calls have `gate`, it multiplies the bias by distance of its query. */
-    double (*gate)(const locus_call *call, const locus_tensors *in, int64_t head, const double *x);
-    void (*gate_grad)(const locus_call *call, const locus_tensors *in, int64_t head,
-                      const double *x, double dgate, double *dx, const locus_tensors *grad);
+    /* Where calls have `gate`, it multiplies the bias by distance of its query; and this is how
+     * layers make it. */
+    const locus_gate_rule *gate;
 
     /* Offsets into locus_tensors of the tables behind three of the terms. */
     size_t key_table;   /* RK: dotted with q + w */

@@ -8,6 +8,7 @@
 /* Any map of distances to rows, r = rows[(m - n) - delta_min], and up to four tables:
  *     s   = c (q_m . k_n + q_m . rel_k[r] + k_n . rel_q[r]) + bias[r][h]
  *     out = sum_n a_mn (v_n + rel_v[r])
+ * With pos_query p, rel_k is met by p_m, unscaled, in the place of c q_m.
  * Every clip and bucket rule is one of these maps. With clamp, distances beyond the ends take
  * the end of `rows`. */
 
@@ -62,6 +63,7 @@ static locus_status check(locus_call *call, const locus_tensors *shapes, locus_e
                               "tensor rows: found %" PRId64 " at %" PRId64
                               ", expected a row in 0..%" PRId64,
                               locus_whole(&call->rows, i), i, call->R - 1);
+    LOCUS_TRY(locus_check_pos_query(call, shapes, error));
     return locus_check_distances(call, "rows", call->rows.shape[0], error);
 }
 
@@ -80,9 +82,24 @@ static const locus_tensor_info tensors[] = {
     },
     {
         LOCUS_PARAMETER(rel_k),
-        .help = "dotted with q",
-        .shape = "R D, H R D",
+        .help = "dotted with q, or with pos_query",
+        .shape = "R D, H R D, R F, H R F",
         .levels = LOCUS_BOTH,
+    },
+    {
+        LOCUS_QUERY_TENSOR(pos_query),
+        .help = "a query of its own for rel_k, in the place of c q",
+        .shape = "B H Tq D, B H Tq F",
+    },
+    {
+        LOCUS_QUERY_PROJECTION(w_r),
+        .help = "makes pos_query of x",
+        .shape = "HD E, HF E",
+    },
+    {
+        LOCUS_QUERY_PROJECTION(b_r),
+        .help = "its bias",
+        .shape = "HD, HF",
     },
     {
         LOCUS_PARAMETER(rel_q),

@@ -117,6 +117,7 @@ static locus_extents extents_of(const locus_call *call, const locus_tensors *sha
         .T = call->level == LOCUS_LAYER ? call->T : -1,
         .M = call->M,
         .HD = call->H * call->D,
+        .HF = -1, /* the scheme checks it */
         .R = call->R,
         .Ry = call->Ry,
         .Rx = call->Rx,

@@ -31,6 +31,8 @@ static locus_tensors inputs_of(const locus_tensors *in, const part *p)
 {
     locus_tensors some = *in;
     some.q = rows_of(in->q, 2, p->query, p->queries);
+    some.pos_query = rows_of(in->pos_query, 2, p->query, p->queries);
+    some.gate = rows_of(in->gate, 2, p->query, p->queries);
     some.k = rows_of(in->k, 2, p->key, p->keys);
     some.v = rows_of(in->v, 2, p->key, p->keys);
     some.key_mask = rows_of(in->key_mask, 1, p->key, p->keys);

@@ -113,6 +113,8 @@ static void check_alone(const batch *b, int64_t s)
     locus_results results = {.size = sizeof results}, dresults = {.size = sizeof dresults};
     in.q_offsets.rank = in.k_offsets.rank = 0;
     in.q = rows_of(in.q, 2, first, queries);
+    in.pos_query = rows_of(in.pos_query, 2, first, queries);
+    in.gate = rows_of(in.gate, 2, first, queries);
     in.k = rows_of(in.k, 2, first_key, keys);
     in.v = rows_of(in.v, 2, first_key, keys);
     in.key_mask = rows_of(in.key_mask, 1, first_key, keys);
@@ -123,6 +125,8 @@ static void check_alone(const batch *b, int64_t s)
     const locus_tensor lse_shape = locus_view(NULL, LOCUS_F32, 3, lse);
     results.lse = new_like(&lse_shape);
     grad.q = new_like(&in.q);
+    if (in.pos_query.rank != 0) grad.pos_query = new_like(&in.pos_query);
+    if (in.gate.rank != 0) grad.gate = new_like(&in.gate);
     grad.k = new_like(&in.k);
     grad.v = new_like(&in.v);
     locus_plan *plan = NULL;
@@ -139,10 +143,14 @@ static void check_alone(const batch *b, int64_t s)
     CHECK(same_rows(&p->results[1].out, first, &results.out), "out of sequence %d", (int)s);
     CHECK(same_rows(&p->results[1].lse, first, &results.lse), "lse of sequence %d", (int)s);
     CHECK(same_rows(&p->grad[1].q, first, &grad.q), "grad.q of sequence %d", (int)s);
+    CHECK(in.pos_query.rank == 0 || same_rows(&p->grad[1].pos_query, first, &grad.pos_query),
+          "grad.pos_query of sequence %d", (int)s);
+    CHECK(in.gate.rank == 0 || same_rows(&p->grad[1].gate, first, &grad.gate),
+          "grad.gate of sequence %d", (int)s);
     CHECK(same_rows(&p->grad[1].k, first_key, &grad.k), "grad.k of sequence %d", (int)s);
     CHECK(same_rows(&p->grad[1].v, first_key, &grad.v), "grad.v of sequence %d", (int)s);
-    void *const all[] = {workspace,   results.out.data, results.lse.data,
-                         grad.q.data, grad.k.data,      grad.v.data};
+    void *const all[] = {workspace,   results.out.data, results.lse.data,    grad.q.data,
+                         grad.k.data, grad.v.data,      grad.pos_query.data, grad.gate.data};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     locus_plan_free(plan);
 }

@@ -161,7 +161,8 @@ static int row_axis(const whole_call *c, const locus_tensors *all, const locus_t
 {
     const uint32_t trailing = c->config.options.axes > 1 ? 2 : 1;
     *is_key = t == &all->k || t == &all->v || t == &all->key_mask || t == &all->k_positions;
-    if (t == &all->q || t == &all->k || t == &all->v || t == &all->mask || t == &all->bias_dense)
+    if (t == &all->q || t == &all->k || t == &all->v || t == &all->mask || t == &all->bias_dense ||
+        t == &all->pos_query || t == &all->gate)
         return 2;
     if (t == &all->key_mask) return 1;
     if (t == &all->q_positions || t == &all->k_positions) return (int)(t->rank - trailing);

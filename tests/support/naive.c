@@ -73,6 +73,7 @@ static int64_t table_row(const test_problem *p, int64_t delta)
     if (is(p, "transformer_xl"))
         return (o->clamp == 0 ? delta : clip(delta, -o->clamp, o->clamp)) - o->delta_min;
     if (is(p, "table")) return ((const int64_t *)p->in[0].rows.data)[delta - o->delta_min];
+    if (is(p, "inkling")) return delta; /* rows before the first and behind the last add nothing */
     if (is(p, "deberta"))
         return clip(test_naive_deberta(delta, o->buckets, o->max_distance) + o->span, 0,
                     2 * o->span - 1);
@@ -215,6 +216,16 @@ static real bias_of(const test_problem *p, int64_t head, int64_t m, int64_t delt
     return o->form == LOCUS_FORM_LOG ? -power * log1pl(a * r) : r == 0 ? 0 : -a * powl(r, power);
 }
 
+/* The position query's own product, where there is one. */
+static real own_query_part(const test_problem *p, const pair *at)
+{
+    const locus_tensors *in = &p->in[0];
+    const int64_t row = table_row(p, apart(p, at, 0));
+    if (is(p, "inkling") && (row < 0 || row >= in->rel_k.shape[in->rel_k.rank - 2])) return 0;
+    return dot(row_at(&in->pos_query, at->b, at->h, at->i), table_at(&in->rel_k, at->h, row),
+               in->pos_query.shape[3]);
+}
+
 /* TUPE: rows by position; the reset replaces them and the bias. */
 static real position_part(const test_problem *p, const pair *at, real c)
 {
@@ -222,10 +233,11 @@ static real position_part(const test_problem *p, const pair *at, real c)
     if (in->cls.rank != 0 && !is(p, "swin") && (at->m == 0 || at->n == 0))
         return (real)row_at(&in->cls, at->m == 0 ? 0 : 1, 0, 0)[at->h];
     if (is(p, "swin")) return swin_bias(p, at);
-    const real bias =
-        bias_of(p, at->h,
-                is(p, "fire") ? place(&in->q_positions, at->b, at->i, 0, 1, at->m) : at->m,
-                apart(p, at, 0));
+    real bias = bias_of(p, at->h,
+                        is(p, "fire") ? place(&in->q_positions, at->b, at->i, 0, 1, at->m) : at->m,
+                        apart(p, at, 0));
+    if (in->gate.rank != 0) bias *= (real)row_at(&in->gate, at->b, at->h, 0)[at->i];
+    if (in->pos_query.rank != 0) bias += own_query_part(p, at);
     if (in->pos_q.rank == 0) return bias;
     return bias + c * dot(row_at(&in->pos_q, at->h, at->m, 0), row_at(&in->pos_k, at->h, at->n, 0),
                           p->spec.D);
@@ -241,7 +253,7 @@ static real score_of(const test_problem *p, const pair *at)
     const int turns = is(p, "rope") || is(p, "xpos");
     real score = turns ? turned_product(p, q, k, delta) : dot(q, k, D);
     if (in->u.rank != 0) score += dot(row_at(&in->u, at->h, 0, 0), k, D);
-    if (in->rel_k.rank != 0) {
+    if (in->rel_k.rank != 0 && in->pos_query.rank == 0) {
         const double *row = table_at(&in->rel_k, at->h, table_row(p, delta));
         score += dot(q, row, D);
         if (in->w.rank != 0) score += dot(row_at(&in->w, at->h, 0, 0), row, D);

@@ -12,7 +12,12 @@
 
 #include "core/shape.h"
 
-enum { ALIGNMENT = 64 };
+enum { ALIGNMENT = 64, FEATURES = 5 };
+
+/* The streams of dout and dlse: behind those of `own`, so that a later field of locus_tensors leaves
+ * every number as it was. Its own is beyond them. */
+enum { DOUT_STREAM = 62, DLSE_STREAM };
+static uint64_t stream_of(size_t index) { return index < DOUT_STREAM ? index : index + 2; }
 
 static void nonsense(const test_problem *p, const char *what, const char *text)
 {
@@ -83,13 +88,13 @@ static void range_of(const test_problem *p, const char *name, double *low, doubl
     if (strcmp(name, "p") == 0) *low = 0.2, *high = 1.4;
 }
 
-static void fill(test_problem *p, size_t index, const char *name, const locus_tensor *t)
+static void fill(test_problem *p, uint64_t stream, const char *name, const locus_tensor *t)
 {
     double low, high;
     range_of(p, name, &low, &high);
     const int64_t elements = locus_tensor_elements(t);
     for (int64_t i = 0; i < elements; i++) {
-        const double u = test_uniform(p->spec.seed * 64 + index, (uint64_t)i);
+        const double u = test_uniform(p->spec.seed * 64 + stream, (uint64_t)i);
         test_set_value(t, i, (double)(float)(low + (high - low) * u));
     }
 }
@@ -175,6 +180,8 @@ static int64_t rows_of(test_problem *p)
     locus_options *o = &p->config.options;
     if (has_option(p, "clip_left")) return o->clip_left + o->clip_right + 1;
     if (has_option(p, "span")) return 2 * o->span;
+    /* shorter than the distances: nothing is added beyond */
+    if (strcmp(p->spec.scheme, "inkling") == 0) return reach_of(p) / 2 + 1;
     if (has_option(p, "delta_min")) o->delta_min = -reach_of(p);
     return 2 * reach_of(p) + 1;
 }
@@ -197,6 +204,7 @@ static locus_extents extents_of(test_problem *p)
         .T = s->Tq,
         .M = s->Tk - s->Tq,
         .HD = s->H * s->D,
+        .HF = s->H * FEATURES,
         .R = rows_of(p),
         .Ry = 2 * (reach_of(p) / GRID_WIDTH) + 3,
         .Rx = 2 * GRID_WIDTH + 1,
@@ -281,7 +289,6 @@ static void make_whole(test_problem *p, size_t index, const locus_tensor_info *i
 
 static void make_tensor(test_problem *p, const locus_tensor_info *info, const char *choice)
 {
-    enum { FEATURES = 5 };
     const size_t index = (size_t)locus_tensor_index(info->name);
     locus_tensor *wide = locus_tensor_at(&p->in[TEST_ORACLE], index);
     locus_tensor *narrow = locus_tensor_at(&p->in[TEST_FLOAT], index);
@@ -301,7 +308,7 @@ static void make_tensor(test_problem *p, const locus_tensor_info *info, const ch
         return;
     }
     make_pair(p, wide, narrow, rank, shape);
-    fill(p, index, info->name, wide);
+    fill(p, stream_of(index), info->name, wide);
     if ((info->uses & LOCUS_USE_GRADIENT) == 0) return;
     make_pair(p, locus_tensor_at(&p->grad[TEST_ORACLE], index),
               locus_tensor_at(&p->grad[TEST_FLOAT], index), rank, shape);
@@ -351,10 +358,10 @@ static void make_results(test_problem *p)
     make_pair(p, &p->results[0].out, &p->results[1].out, rank, shape);
     make_pair(p, &p->results[0].lse, &p->results[1].lse, 3, attend);
     make_pair(p, &p->dout[0], &p->dout[1], rank, shape);
-    fill(p, LOCUS_TENSOR_COUNT, "dout", &p->dout[0]);
+    fill(p, DOUT_STREAM, "dout", &p->dout[0]);
     if (find_word(s->with, "dlse") == NULL) return;
     make_pair(p, &p->dlse[0], &p->dlse[1], 3, attend);
-    fill(p, LOCUS_TENSOR_COUNT + 1, "dlse", &p->dlse[0]);
+    fill(p, DLSE_STREAM, "dlse", &p->dlse[0]);
 }
 
 static void describe(test_problem *p)
