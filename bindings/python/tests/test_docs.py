@@ -3,6 +3,7 @@
 
 import doctest
 import re
+import types
 
 import pytest
 from conftest import ROOT
@@ -40,7 +41,7 @@ def test_tensors_and_training(capsys, monkeypatch):
     assert len(lines) <= 15
     names = run("python.md", {})
     words = capsys.readouterr().out
-    assert float(re.match(r"loss ([0-9.]+);", words)[1]) < 0.1
+    assert float(re.search(r"loss ([0-9.]+);", words)[1]) < 0.1
     assert "bucket 1 leads" in words
     assert names["tangent"].shape == names["x"].shape or names["tangent"].abs().sum() > 0
 
@@ -58,8 +59,28 @@ def test_patch():
     transformers = pytest.importorskip("transformers")
     config = transformers.T5Config(vocab_size=50, d_model=32, d_kv=8, d_ff=64, num_layers=2, num_heads=4)
     names = {"model": transformers.T5EncoderModel(config), "batch": {"input_ids": torch.randint(50, (2, 7))}}
-    run("python-models.md", names)
+    exec(blocks("python-models.md")[0], names)
     assert "T5Attention" in str(names["report"])
+
+
+def test_embedders(tmp_path):
+    """What LangChain and Haystack call, and the backend of sentence-transformers."""
+    pytest.importorskip("torch")
+    pytest.importorskip("sentence_transformers")
+    from test_sentence_transformers import _bert
+
+    _bert(tmp_path)
+    names = {"folder": str(tmp_path)}
+    for block in blocks("python-models.md")[1:]:
+        exec(block, names)
+    assert names["vectors"].shape == (2, 32)
+    texts = ["the cat", "sleeps, it does"]
+    embeddings = names["LocusEmbeddings"](tmp_path)
+    found = embeddings.embed_documents(texts)
+    assert found[0] == embeddings.embed_query(texts[0]) and len(found) == 2 and embeddings.embed_documents([]) == []
+    document = types.SimpleNamespace(content=texts[1], embedding=None)
+    assert names["LocusTextEmbedder"](tmp_path).run(texts[1])["embedding"] == found[1]
+    assert names["LocusDocumentEmbedder"](tmp_path).run([document])["documents"][0].embedding == found[1]
 
 
 def test_attn_implementation(tmp_path):

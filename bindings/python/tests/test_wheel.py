@@ -61,6 +61,17 @@ def test_threads_come_from_the_wheel():
     assert pathlib.Path(runtimes[0]).name in call(sys.executable) and "site-packages/locus" in call(sys.executable)
 
 
+def test_the_runtime_has_its_licence():
+    with zipfile.ZipFile(WHEEL) as wheel:
+        names = wheel.namelist()
+        if not any("libgomp" in name and ".so" in name for name in names):
+            pytest.skip("built without GCC's OpenMP")
+        if not pathlib.Path("/usr/share/doc/libgomp1/copyright").exists():
+            pytest.skip("this system keeps no licence texts")
+        text = wheel.read("locus/licenses/libgomp.txt").decode()
+    assert "GCC Runtime Library Exception" in text or "GCC RUNTIME LIBRARY EXCEPTION" in text
+
+
 def test_one_runtime_beside_torch():
     pytest.importorskip("torch")
     assert call(sys.executable, "import torch").count("omp") == 1
