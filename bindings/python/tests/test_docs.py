@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """docs/python*.md: the walk prints what it says, every example runs."""
 
+import dataclasses
 import doctest
 import re
-import types
 
 import pytest
 from conftest import ROOT
@@ -78,7 +78,7 @@ def test_embedders(tmp_path):
     embeddings = names["LocusEmbeddings"](tmp_path)
     found = embeddings.embed_documents(texts)
     assert found[0] == embeddings.embed_query(texts[0]) and len(found) == 2 and embeddings.embed_documents([]) == []
-    document = types.SimpleNamespace(content=texts[1], embedding=None)
+    document = dataclasses.make_dataclass("Document", ["content", "embedding"])(texts[1], None)
     assert names["LocusTextEmbedder"](tmp_path).run(texts[1])["embedding"] == found[1]
     assert names["LocusDocumentEmbedder"](tmp_path).run([document])["documents"][0].embedding == found[1]
 
