@@ -359,10 +359,10 @@ def modernbert_forward(
     """For ModernBERT's own table of functions."""
     source = sys.modules[type(module).__module__]
     if output_attentions or not can_run(qkv):
-        return source.eager_attention_forward(
-            module, qkv, attention_mask, sliding_window_mask, position_ids, local_attention, bs, dim, output_attentions
-        )
-    cos, sin = module.rotary_emb(qkv, position_ids=position_ids)
+        places = (attention_mask, sliding_window_mask, position_ids, local_attention, bs, dim)
+        return source.eager_attention_forward(module, qkv, *places, output_attentions=output_attentions, **more)
+    turns = more.get("position_embeddings")  # given by transformers 5.0
+    cos, sin = module.rotary_emb(qkv, position_ids=position_ids) if turns is None else turns
     query, key, value = qkv.transpose(3, 1).unbind(dim=2)
     query, key = source.apply_rotary_pos_emb(query, key, cos, sin)
     tokens = query.shape[2]
