@@ -95,6 +95,7 @@ static const char *call_contradiction(const explain_values *v)
     if (v->layer != EXPLAIN_NONE) return "--layer is for a MODEL";
     if (v->stack != NULL || v->decoder_ids != NULL)
         return "--stack and --decoder-ids are for a MODEL";
+    if (v->tokenizer != NULL) return "--tokenizer is for a MODEL";
     if (v->path != NULL && (v->scheme != NULL || lengths > 0 || v->causal || v->options.count > 0))
         return "a CASE brings its scheme, options and tensors: --scheme, --tokens, --text, "
                "--length, --option and --causal are for calls without one";
@@ -165,6 +166,11 @@ static const cli_option explain_options[] = {
      INDEX(query)},
     {.name = "key", .letter = 'k', .argument = "N", .help = "this key alone", INDEX(key)},
     {.name = "layer", .argument = "L", .help = "of a MODEL", INDEX(layer)},
+    {.name = "tokenizer",
+     .argument = "PATH",
+     .help = "the tokenizer, where it is not in MODEL: a folder or a file",
+     .kind = CLI_INPUT,
+     FIELD(tokenizer)},
     {.name = "stack", .argument = "NAME", .kind = CLI_LIST, .value = model_stack_at,
      .help = "of a MODEL with a decoder behind an encoder: encoder, decoder, or cross, where the "
              "decoder asks the encoder (encoder)", FIELD(stack)},

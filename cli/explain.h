@@ -30,6 +30,7 @@ typedef struct explain_values {
     const char *path;    /* a case or the folder of a model, or: */
     const char *scheme, *tokens, *text;
     uint32_t layer;                  /* of a model, */
+    const char *tokenizer;           /* of the model, where it is not in its folder  */
     const char *stack, *decoder_ids; /* and which of its attentions on what */
     uint32_t length, seed;
     cli_pairs options;

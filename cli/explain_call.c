@@ -122,6 +122,7 @@ static int run_model(explain_call *call)
     const model_choice choice = {.command = command_of(call),
                                  .folder = v->path,
                                  .text = v->text,
+                                 .tokenizer = v->tokenizer,
                                  .stack = v->stack,
                                  .decoder_ids = v->decoder_ids,
                                  .most = EXPLAIN_TOKENS};

@@ -115,6 +115,7 @@ int explain_shares(const explain_values *values)
     const model_choice choice = {.command = "explain",
                                  .folder = values->path,
                                  .text = values->text,
+                                 .tokenizer = values->tokenizer,
                                  .stack = values->stack,
                                  .decoder_ids = values->decoder_ids,
                                  .most = EXPLAIN_TOKENS};

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 
 #include "text.h"
 
-enum { READ_BYTES = 1 << 16, QUOTED = 512 };
+enum { READ_BYTES = 1 << 16, MOST_LINE = 1 << 24, QUOTED = 512 };
 
 static locus_text_input input_of(const text_source *source, const char *text, size_t bytes)
 {
@@ -46,7 +47,15 @@ typedef struct line_reader {
     size_t room, begin, end;
     size_t searched;       /* no line end before this */
     uint64_t bytes, total; /* read; of the file, 0: not known */
+    uint64_t lines;        /* taken                           */
 } line_reader;
+
+static int too_long(const line_reader *r)
+{
+    return cli_complain(r->source->command, CLI_REFUSED,
+                        "line %" PRIu64 ": found more than %d bytes, expected at most so many",
+                        r->lines + 1, MOST_LINE);
+}
 
 static int take_line(const line_reader *r, const char *line, size_t bytes)
 {
@@ -58,6 +67,7 @@ static int take_line(const line_reader *r, const char *line, size_t bytes)
         input.pair_bytes = bytes - input.bytes - 1;
     }
     const double left = (double)(r->end - r->begin);
+    if (bytes > MOST_LINE) return too_long(r);
     return r->source->take(r->source->to, &input,
                            r->total > 0 ? ((double)r->bytes - left) / (double)r->total : -1.0);
 }
@@ -74,9 +84,10 @@ static int take_lines(line_reader *r, int last)
         r->begin += bytes + (stop != NULL);
         r->searched = r->begin;
         exit_code = take_line(r, from, bytes);
+        r->lines++;
     }
     r->searched = r->end;
-    return exit_code;
+    return exit_code == CLI_DONE && r->end - r->begin > MOST_LINE ? too_long(r) : exit_code;
 }
 
 /* Room for READ_BYTES more behind `end`. */

@@ -202,7 +202,10 @@ static int open_all(model_call *call, const model_choice *choice)
     int exit_code =
         model_stack_describe(call->command, call->folder, &call->model, call->stack, &call->info);
     if (exit_code != CLI_DONE) return exit_code;
-    locus_status status = locus_tokenizer_open(&call->tokenizer, call->folder, NULL, &error);
+    locus_status status =
+        locus_tokenizer_open(&call->tokenizer,
+                             choice->tokenizer != NULL ? choice->tokenizer : call->folder, NULL,
+                             &error);
     if (status == LOCUS_OK)
         status = locus_texts_new(&call->texts, call->model, call->tokenizer, NULL, &error);
     if (status == LOCUS_OK) status = locus_texts_add(call->texts, &input, &error);

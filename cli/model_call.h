@@ -12,6 +12,7 @@
 /* Which of a model's attentions, on what. */
 typedef struct model_choice {
     const char *command, *folder, *text;
+    const char *tokenizer;   /* where it is; NULL: in the folder                        */
     const char *stack;       /* "encoder", "decoder", "cross"; NULL: of the first layers */
     const char *decoder_ids; /* NULL: what the model answers to the text                 */
     size_t most;             /* tokens of either side                                    */

@@ -18,6 +18,7 @@ typedef struct plot_values {
     uint32_t length, heads, dim; /* 0: not given                         */
     uint32_t head, window, seed;
     uint32_t layer;                  /* of a model, */
+    const char *tokenizer;           /* of the model, where it is not in its folder  */
     const char *stack, *decoder_ids; /* and which of its attentions on what */
     cli_pairs options;
     int causal;

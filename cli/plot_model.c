@@ -107,6 +107,7 @@ static int plot_share(const plot_values *v)
     const model_choice choice = {.command = "plot",
                                  .folder = v->scheme,
                                  .text = text_of(v),
+                                 .tokenizer = v->tokenizer,
                                  .stack = v->stack,
                                  .decoder_ids = v->decoder_ids,
                                  .most = MOST_MODEL_TOKENS};

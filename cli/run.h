@@ -21,7 +21,8 @@ typedef struct run_generation {
 #define RUN_UNSET UINT32_MAX
 
 typedef struct run_values {
-    const char *model, *task, *pair, *file, *ids, *decoder_ids, *features, *isa, *output;
+    const char *model, *tokenizer, *task, *pair, *file, *ids, *decoder_ids, *features, *isa,
+        *output;
     run_generation generation;
     cli_words texts;
     uint32_t threads, truncate, tokens_per_batch;

@@ -102,9 +102,11 @@ static int walk(run_session *s)
 static int open_tokenizer(run_session *s)
 {
     locus_error error = {""};
-    const locus_status status = locus_tokenizer_open(&s->tokenizer, s->values->model, NULL, &error);
-    if (status == LOCUS_OK || s->values->ids != NULL) return CLI_DONE;
-    return cli_report("run", status, s->values->model, &error);
+    const char *given = s->values->tokenizer;
+    const char *path = given != NULL ? given : s->values->model;
+    const locus_status status = locus_tokenizer_open(&s->tokenizer, path, NULL, &error);
+    if (status == LOCUS_OK || (s->values->ids != NULL && given == NULL)) return CLI_DONE;
+    return cli_report("run", status, path, &error);
 }
 
 static int open_model(run_session *s)

@@ -15,7 +15,7 @@ extern "C" {
 /* Limits of what is read; a file beyond them is refused. */
 #define LOCUS_TEXT_MAX_FILE ((uint64_t)256 << 20)          /* bytes of one file               */
 #define LOCUS_TEXT_MAX_VOCABULARY ((uint32_t)1 << 21)      /* ids                             */
-#define LOCUS_TEXT_MAX_TOKEN ((uint32_t)1 << 16)           /* bytes of one token              */
+#define LOCUS_TEXT_MAX_TOKEN ((uint32_t)4096)              /* bytes of one token              */
 #define LOCUS_TEXT_MAX_ADDED ((uint32_t)16384)             /* added tokens                    */
 #define LOCUS_TEXT_MAX_ADDED_TOKEN ((uint32_t)1024)        /* bytes of one added token        */
 #define LOCUS_TEXT_MAX_INPUT (((uint64_t)1 << 32) - 65536) /* bytes of one text             */

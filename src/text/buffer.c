@@ -50,14 +50,40 @@ void locus_text_buffer_clear(text_buffer *buffer, size_t shift)
     buffer->bytes = 0;
     buffer->shift = shift;
     buffer->mapped = 0;
-    buffer->failed = 0;
+    buffer->failed = buffer->too_long = 0;
+}
+
+static size_t most_of(const text_buffer *buffer)
+{
+    const size_t most = (size_t)LOCUS_TEXT_MAX_INPUT;
+    return buffer->most == 0 || buffer->most > most ? most : buffer->most;
+}
+
+void locus_text_buffer_limit(text_buffer *buffer, size_t bytes)
+{
+    const size_t most = (size_t)LOCUS_TEXT_MAX_INPUT;
+    buffer->most =
+        bytes < most / TEXT_MAX_GROWTH ? bytes * TEXT_MAX_GROWTH + TEXT_MOST_GROWN : most;
+}
+
+locus_status locus_text_buffer_failure(const text_buffer *buffer, locus_error *error)
+{
+    if (!buffer->too_long) return locus_text_no_memory(error);
+    return locus_fail(error, LOCUS_ERR_RANGE,
+                      "found a text that becomes longer than %zu bytes when it is normalized",
+                      most_of(buffer));
 }
 
 int locus_text_buffer_reserve(text_buffer *buffer, size_t bytes)
 {
+    if (bytes > most_of(buffer)) {
+        buffer->failed = buffer->too_long = 1;
+        return 0;
+    }
     if (bytes <= buffer->capacity) return 1;
     size_t capacity = buffer->capacity + buffer->capacity / 2 + 256;
     if (capacity < bytes) capacity = bytes;
+    if (capacity > most_of(buffer)) capacity = most_of(buffer);
     char *data = locus_allocate(buffer->allocator, capacity, 1);
     uint32_t *origin =
         buffer->mapped ? locus_allocate(buffer->allocator, capacity, sizeof *origin) : NULL;
@@ -99,6 +125,7 @@ static int map(text_buffer *buffer)
 
 void locus_text_buffer_add(text_buffer *buffer, uint32_t code, size_t origin)
 {
+    if (buffer->failed) return;
     if (buffer->bytes + 4 > buffer->capacity &&
         !locus_text_buffer_reserve(buffer, buffer->bytes + 4))
         return;
@@ -114,7 +141,8 @@ void locus_text_buffer_add(text_buffer *buffer, uint32_t code, size_t origin)
 void locus_text_buffer_copy(text_buffer *buffer, const text_buffer *input, size_t from, size_t to)
 {
     const size_t bytes = to - from;
-    if (bytes == 0 || !locus_text_buffer_reserve(buffer, buffer->bytes + bytes)) return;
+    if (bytes == 0 || buffer->failed || !locus_text_buffer_reserve(buffer, buffer->bytes + bytes))
+        return;
     const int straight = !input->mapped && input->shift + from == buffer->shift + buffer->bytes;
     if (!buffer->mapped && !straight && !map(buffer)) return;
     memcpy(buffer->data + buffer->bytes, input->data + from, bytes);

@@ -30,11 +30,21 @@ typedef struct text_buffer {
     uint32_t *origin;   /* of each byte, if mapped                              */
     size_t bytes;       /* used                                                 */
     size_t capacity;    /* of both arrays                                       */
+    size_t most;        /* bytes it may have, 0: LOCUS_TEXT_MAX_INPUT           */
     size_t shift;       /* not mapped: the source offset of byte 0              */
     int mapped, failed; /* failed: memory ran out, and what was added is lost   */
+    int too_long;       /* ... or it would have more than `most`                */
 } text_buffer;
 
+/* A text may grow while it is rewritten: to so many bytes for each, and some more. */
+#define TEXT_MAX_GROWTH ((size_t)256)
+#define TEXT_MOST_GROWN ((size_t)1 << 20)
+
 void locus_text_buffer_free(text_buffer *buffer);
+/* Bytes that rewriting `bytes` of a text may give. */
+void locus_text_buffer_limit(text_buffer *buffer, size_t bytes);
+/* Why the buffer failed: it is too long, or there is no memory. */
+locus_status locus_text_buffer_failure(const text_buffer *buffer, locus_error *error);
 /* Empty it. Its first character will come from source offset `shift`, as a rule. */
 void locus_text_buffer_clear(text_buffer *buffer, size_t shift);
 int locus_text_buffer_reserve(text_buffer *buffer, size_t bytes);

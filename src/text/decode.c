@@ -277,9 +277,7 @@ static locus_status collect(const locus_tokenizer *t, const uint32_t *ids, size_
                             decode_list *list, locus_error *error)
 {
     for (size_t i = 0; i < count; i++) {
-        if (ids[i] >= t->token_count)
-            return locus_fail(error, LOCUS_ERR_RANGE, "found id %u, expected less than %zu", ids[i],
-                              t->token_count);
+        if (ids[i] >= t->token_count) continue; /* a model may have more rows than tokens */
         if (skip && t->special[ids[i]]) continue;
         const text_string *token = t->tokens + ids[i];
         if (!locus_decode_add(list, token->text, token->bytes)) return locus_text_no_memory(error);

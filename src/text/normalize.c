@@ -186,9 +186,11 @@ locus_status locus_text_normalize(const locus_tokenizer *t, text_buffer *input,
     for (size_t i = 0; i < t->normalizer_count && now->bytes > 0; i++) {
         text_buffer *out = now == &e->buffer[0] ? &e->buffer[1] : &e->buffer[0];
         locus_text_buffer_clear(out, text_origin(now, 0));
-        if (!locus_text_buffer_reserve(out, now->bytes + 16)) return locus_text_no_memory(error);
+        locus_text_buffer_limit(out, input->bytes);
+        if (!locus_text_buffer_reserve(out, now->bytes + 16))
+            return locus_text_buffer_failure(out, error);
         LOCUS_TRY(run_step(t, t->normalizers + i, now, out, e, error));
-        if (out->failed) return locus_text_no_memory(error);
+        if (out->failed) return locus_text_buffer_failure(out, error);
         now = out;
     }
     *result = now;

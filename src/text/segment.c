@@ -189,6 +189,7 @@ static locus_status prepare(const locus_tokenizer *t, text_buffer *base, locus_e
     *base = (text_buffer){.data = text.data, .bytes = source->bytes};
     if ((!t->slow_lower && !t->unk_prefix) || source->bytes == 0) return LOCUS_OK;
     locus_text_buffer_clear(out, 0);
+    locus_text_buffer_limit(out, source->bytes);
     if (t->slow_lower)
         lower_source(t, source, out);
     else

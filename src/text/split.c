@@ -279,7 +279,9 @@ locus_status locus_text_split(const locus_tokenizer *t, const splitter *step, te
         text_buffer *out = *buffer == &e->buffer[0] ? &e->buffer[1] : &e->buffer[0];
         const text_span *spans = e->spans[0].data;
         locus_text_buffer_clear(out, text_origin(*buffer, spans[0].begin));
+        locus_text_buffer_limit(out, e->source[e->segment].bytes);
         rewrite_spans(&p, out);
+        if (out->failed) return locus_text_buffer_failure(out, error);
         swap_spans(e);
         p.in = *buffer = out;
     }
@@ -288,5 +290,6 @@ locus_status locus_text_split(const locus_tokenizer *t, const splitter *step, te
         for (size_t i = 0; i < e->spans[0].count && !p.failed; i++) split_span(&p, spans[i]);
         swap_spans(e);
     }
-    return p.failed ? locus_text_no_memory(error) : LOCUS_OK;
+    if (p.failed) return locus_text_buffer_failure(p.in, error);
+    return LOCUS_OK;
 }

@@ -61,7 +61,7 @@ static void test_token(void)
         put(&d, "{\"type\":\"BPE\",\"vocab\":{\"");
         put_many(&d, "a", LOCUS_TEXT_MAX_TOKEN + beyond, "");
         put(&d, "\":0},\"merges\":[]}");
-        judge("model", &d, beyond ? "expected at most 65536" : NULL);
+        judge("model", &d, beyond ? "expected at most 4096" : NULL);
     }
 }
 
@@ -139,6 +139,37 @@ static void test_input(void)
     locus_tokenizer_close(t);
 }
 
+/* TEXT_MAX_GROWTH, TEXT_MOST_GROWN: what a letter may become. */
+static void test_growth(void)
+{
+    const size_t most = TEXT_MAX_GROWTH + TEXT_MOST_GROWN;
+    if (!check_begin("text/limits/F8-growth")) return;
+    for (int beyond = 0; beyond < 3; beyond++) {
+        draft d = {.text = NULL};
+        locus_tokenizer *t = NULL;
+        locus_encoding *e = NULL;
+        locus_error error = {{0}};
+        const locus_text_input input = {.size = sizeof input, .text = "e", .bytes = 1};
+        put(&d, "{\"type\":\"Sequence\",\"normalizers\":[");
+        for (int twice = 0; twice <= (beyond == 2); twice++) { /* at last 60,000 times 60,000 */
+            if (twice) put(&d, ",");
+            put(&d, "{\"type\":\"Replace\",\"pattern\":{\"String\":\"e\"},\"content\":\"");
+            put_many(&d, "e", beyond == 2 ? 60000 : beyond ? most + 1 : most - 64, "");
+            put(&d, "\"}");
+        }
+        put(&d, "]}");
+        put_json("normalizer", d.text);
+        CHECK(locus_tokenizer_open(&t, folder_path(), NULL, &error) == LOCUS_OK, "%s", error.text);
+        CHECK(locus_encoding_new(&e, NULL, &error) == LOCUS_OK, "%s", error.text);
+        const locus_status status = locus_tokenizer_encode(t, &input, e, &error);
+        CHECK(status == (beyond ? LOCUS_ERR_RANGE : LOCUS_OK), "status %d, %s", status, error.text);
+        CHECK(!beyond || strstr(error.text, "longer than 1048832 bytes") != NULL, "%s", error.text);
+        locus_encoding_free(e);
+        locus_tokenizer_close(t);
+        free(d.text);
+    }
+}
+
 /* TEXT_MAX_STEPS */
 static void test_steps(void)
 {
@@ -209,6 +240,7 @@ int main(int argc, char **argv)
     test_vocabulary();
     test_file();
     test_input();
+    test_growth();
     test_steps();
     test_template();
     test_values();
