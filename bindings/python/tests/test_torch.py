@@ -163,6 +163,14 @@ def test_torch_takes_what_the_library_declares():
     assert set(exact.SCHEMES) <= {scheme.name for scheme in locus.schemes()}
 
 
+@pytest.mark.parametrize("name", sorted(set(op.INPUTS) - exact.TENSORS))
+def test_what_is_not_written_in_torch_operations_is_refused(name):
+    """A tensor that the library learns later is never left out of float64 and of second derivatives without a word."""
+    q = torch.randn(1, 2, 3, 4, dtype=torch.float64)
+    with pytest.raises(locus.LocusError, match=f"tensor {name}: found, but not in torch operations"):
+        attend(q, q, q, **{name: torch.zeros(1, dtype=torch.float64)})
+
+
 def test_fewer_axes_broadcast():
     """Masks and dense biases as PyTorch's attention takes them."""
     (q, k, v), tables = tensors(dict(bias_dense=(H, 13, 21)))

@@ -10,8 +10,17 @@ from __future__ import annotations
 
 import torch
 
-_ONE_BY_ONE = ("seed", "q_offsets", "k_offsets", "q_positions", "k_positions")
+from locus import _native
+
 _JOIN = {"q", "k", "v", "bias_dense", "key_mask", "mask", "dout", "dlse", "out", "lse"}
+_PLANNED = {"seed", "q_offsets", "k_offsets", "q_positions", "k_positions"}
+# Whatever else has an axis of the batch, as the library declares it.
+_ONE_BY_ONE = _PLANNED | {
+    tensor["name"]
+    for declared in [{"tensors": _native.common_tensors()}, *_native.schemes()]
+    for tensor in declared["tensors"]
+    if tensor["levels"] & 1 and "B" in tensor["shape"].replace("|", " ").replace(",", " ").split()
+} - _JOIN
 
 
 def register(library, inputs: int, count: int) -> None:
@@ -38,7 +47,7 @@ def _mapped(operator, size: int, dims, args, needs):
     names = _names(operator)
     batched = {name for name, dim in zip(names, dims) if isinstance(dim, int)}
     args = [a.movedim(d, 0) if isinstance(d, int) else a for a, d in zip(args, dims)]
-    joins = all(args[names.index(name)] is None for name in _ONE_BY_ONE)
+    joins = all(args[names.index(name)] is None for name in _ONE_BY_ONE if name in names)
     if joins and batched <= _JOIN and set(needs) <= _JOIN - {"bias_dense"}:
         batch = args[names.index("q")].shape[1 if "q" in batched else 0]
         results = operator(*[_joined(n, a, n in batched, size, batch) for n, a in zip(names, args)])

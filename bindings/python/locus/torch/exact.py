@@ -49,14 +49,20 @@ SCHEMES = frozenset(
 )
 
 
+TENSORS = frozenset(
+    "q k v mask key_mask bias_dense sink rel_k rel_q rel_v u w bias pos_q pos_k cls slopes a p rows frequencies "
+    "w_1 b_1 w_2 b_2 c threshold".split()
+)
+
+
 def _prepared(tensors: dict, config: dict) -> Call:
     if config["scheme"] not in SCHEMES and config["scheme"] in (declared["name"] for declared in _native.schemes()):
         raise LocusValueError(
             f"scheme: found {config['scheme']!r}, expected one that is written in torch operations (float64, forward mode, "
             f"second derivatives): {', '.join(sorted(SCHEMES))}"
         )
-    for name in ("q_offsets", "q_positions", "k_positions"):
-        if name in tensors:
+    for name in tensors:
+        if name not in TENSORS:
             raise LocusValueError(f"tensor {name}: found, but not in torch operations (float64, forward mode, second derivatives)")
     shapes = {name: t.numpy() if name in _NUMBERS else tuple(t.shape) for name, t in tensors.items()}
     rules = _native.rules(config, shapes)
