@@ -112,15 +112,21 @@ int cli_report(const char *command, locus_status status, const char *path,
 int cli_unknown_scheme(const char *command, const char *name);
 
 /* output.c: a file under construction. It gets its name when it is whole: the old file or
- * the new one, never a part. */
+ * the new one, never a part; devices, FIFOs and folders are not replaced. */
 typedef struct cli_output {
     const char *path;
-    FILE *file; /* NULL: could not be opened; cli_output_finish says so */
+    FILE *file;         /* NULL: could not be opened; cli_output_finish says so */
+    int code;           /* errno of what failed, 0: nothing                     */
+    const char *reason; /* what failed where that says more; NULL               */
     char part[4096];
 } cli_output;
 void cli_output_begin(cli_output *output, const char *path);
 /* Close and rename it; an exit code. */
 int cli_output_finish(cli_output *output, const char *command);
+
+/* An output must not be a file that is read, or lie in the folder of a model that is: one line, and
+ * CLI_USAGE. cli_parse asks this of every CLI_OUTPUT and every CLI_INPUT that a command was given. */
+int cli_output_apart(const char *command, const char *output, const char *input);
 
 /* A picture into the file `path`, NULL: to stdout; an exit code. */
 int cli_write_figure(const char *command, const locus_figure *figure, locus_format format,

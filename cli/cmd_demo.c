@@ -28,9 +28,19 @@ static int refuse(const char *path, int reason)
                         strerror(reason));
 }
 
-/* The folder with its parents, and the name of the page in it. Said before anything is
- * computed: a folder that cannot be written to. An exit code. */
-static int make_folder(char *page, const char *folder)
+/* Removes the folders that make_folder made: those of `page` that are at least `made` long. */
+static void remove_folders(char *page, size_t made)
+{
+    for (char *slash; made > 0 && (slash = strrchr(page, '/')) != NULL;) {
+        *slash = '\0';
+        if (strlen(page) < made || (rmdir(page) != 0 && errno != ENOENT)) return;
+    }
+}
+
+/* The folder with its parents, and the name of the page in it; *made is the length of the first that
+ * was not there, 0: all were. Said before anything is computed: a folder that cannot be written
+ * to. An exit code. */
+static int make_folder(char *page, const char *folder, size_t *made)
 {
     const int length = snprintf(page, PATH, "%s", folder);
     if (length <= 0 || length >= PATH - 16)
@@ -39,8 +49,9 @@ static int make_folder(char *page, const char *folder)
         if (*slash != '/' && *slash != '\0') continue;
         const char kept = *slash;
         *slash = '\0';
-        if (mkdir(page, 0777) != 0 && errno != EEXIST && errno != EISDIR)
-            return refuse(page, errno);
+        const int reason = mkdir(page, 0777) == 0 ? 0 : errno;
+        if (reason == 0 && *made == 0) *made = strlen(page);
+        if (reason != 0 && reason != EEXIST && reason != EISDIR) return refuse(page, reason);
         *slash = kept;
         if (kept == '\0') break;
     }
@@ -65,17 +76,18 @@ static int verdict(const demo *d)
 static int demo_run(int argc, char **argv)
 {
     demo_values values = {0};
-    char path[PATH];
-    demo d;
+    static char path[PATH];
+    demo d = {.outcomes = NULL};
+    size_t made = 0;
     int exit_code = CLI_DONE;
     if (!cli_parse(&cmd_demo, argc, argv, &values, &exit_code)) return exit_code;
     if (locus_isa_pick(NULL) == NULL)
         return cli_complain("demo", CLI_USAGE, "LOCUS_ISA does not name an instruction set");
     const char *page = values.output != NULL ? path : NULL;
-    if (page != NULL) exit_code = make_folder(path, values.output);
-    if (exit_code != CLI_DONE) return exit_code;
-    exit_code = demo_run_all(&d, values.quick);
+    if (page != NULL) exit_code = make_folder(path, values.output, &made);
+    if (exit_code == CLI_DONE) exit_code = demo_run_all(&d, values.quick);
     if (exit_code == CLI_DONE && page != NULL) exit_code = page_write(&d, page);
+    if (exit_code != CLI_DONE) remove_folders(path, made);
     if (exit_code == CLI_DONE) {
         if (values.json)
             demo_print_json(&d, page);

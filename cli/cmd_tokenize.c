@@ -144,7 +144,7 @@ static int print_decoded(const session *s, const uint32_t *ids, size_t count)
         json_bytes(&j, "text", text, bytes);
         json_end(&j);
     } else if (status == LOCUS_OK) {
-        fwrite(text, 1, bytes, stdout);
+        text_show(text, bytes);
         putchar('\n');
     }
     free(text);

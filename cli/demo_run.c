@@ -69,8 +69,8 @@ static size_t attempt_bytes(const attempt *a)
 
 static locus_status judge_sentence(const demo *d, demo_outcome *o, locus_error *error)
 {
+    static attempt a; /* 6 KB, which a stack of 64 KB does not have beside a layer's gradient */
     locus_problem_request request = d->small;
-    attempt a;
     request.tokens = d->sentence;
     locus_status status = attempt_new(&a, &request, o->scheme->name, o->level, error);
     if (status != LOCUS_OK) return status;
@@ -84,7 +84,7 @@ static locus_status judge_sentence(const demo *d, demo_outcome *o, locus_error *
 
 static locus_status measure(const demo *d, demo_outcome *o, locus_error *error)
 {
-    attempt plain, own;
+    static attempt plain, own;
     locus_status status = attempt_new(&plain, &d->large, "none", o->level, error);
     if (status != LOCUS_OK) return status;
     status = attempt_new(&own, &d->large, o->scheme->name, o->level, error);

@@ -226,17 +226,20 @@ static void print_json(const inspection *x)
 
 /* ---- looking ---- */
 
-static void look(inspection *x)
+/* A tokenizer that is not there or is refused is a finding; one that cannot be read for want of memory
+ * or of a file is not. */
+static locus_status look(inspection *x, locus_error *error)
 {
     locus_tensors in;
-    locus_error error = {""};
     locus_model_describe(x->model, &x->info);
     if (locus_model_attention(x->model, 0, NULL, 0, &x->config, &in, NULL) != LOCUS_OK)
         x->config.scheme = NULL;
-    if (locus_tokenizer_open(&x->tokenizer, x->folder, NULL, &error) == LOCUS_OK &&
-        locus_tokenizer_describe(x->tokenizer, &x->words, &error) != LOCUS_OK)
+    const locus_status status = locus_tokenizer_open(&x->tokenizer, x->folder, NULL, error);
+    if (status == LOCUS_ERR_MEMORY) return status;
+    if (status == LOCUS_OK && locus_tokenizer_describe(x->tokenizer, &x->words, error) != LOCUS_OK)
         x->words.vocabulary = 0;
-    find_refusals(x, &error);
+    find_refusals(x, error);
+    return LOCUS_OK;
 }
 
 /* A folder of something else is refused like a file of something else. */
@@ -257,11 +260,9 @@ int inspect_model(const char *folder, int as_json)
                     .info = {.size = sizeof x.info},
                     .words = {.size = sizeof x.words}};
     locus_error error = {""};
-    const locus_status status = locus_model_open(&x.model, folder, NULL, &error);
-    if (status == LOCUS_OK)
-        look(&x);
-    else
-        refuse(&x, "%s", error.text);
+    locus_status status = locus_model_open(&x.model, folder, NULL, &error);
+    if (status == LOCUS_OK) status = look(&x, &error);
+    if (status != LOCUS_OK) refuse(&x, "%s", error.text);
     if (as_json)
         print_json(&x);
     else if (status == LOCUS_OK)

@@ -22,14 +22,14 @@ static void print_left(double seconds)
         fprintf(stderr, "%.0f min left", seconds / 60.0);
 }
 
-/* One line that changes on a terminal; else a line for each run that ended. */
+/* On a terminal, one line that changes, and a line for each run that ended. */
 static void show(void *context, const lab_standing *s)
 {
     viewer *v = context;
     const double time = lab_now();
-    if (!s->ended && (!v->terminal || time - v->last < 0.2)) return;
+    if (!v->terminal || (!s->ended && time - v->last < 0.2)) return;
     v->last = time;
-    if (v->terminal) fprintf(stderr, "\r\033[K");
+    fprintf(stderr, "\r\033[K");
     if (s->ended) {
         fprintf(stderr, "%s: done; %" PRId64 " of %" PRId64 " runs, ", s->name, s->finished,
                 s->runs);

@@ -79,17 +79,18 @@ double lab_now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Several times a second on a terminal, in one line; else a line every 10 seconds. */
+/* On a terminal, several times a second, in one line. */
 static void show_progress(void *context, const lab_progress *p)
 {
     viewer *v = context;
     const int last = p->step == p->steps;
     const double time = lab_now();
-    if (!last && time - v->last < (v->terminal ? 0.2 : 10.0)) return;
+    if (!v->terminal || (!last && time - v->last < 0.2)) return;
     v->last = time;
-    fprintf(stderr, "%s%s: step %" PRId64 " of %" PRId64 ", loss %.4f, %.1f steps/s, %.0f s left%s",
-            v->terminal ? "\r\033[K" : "", p->name, p->step, p->steps, p->loss, p->steps_per_second,
-            p->seconds_left, v->terminal && !last ? "" : "\n");
+    fprintf(stderr,
+            "\r\033[K%s: step %" PRId64 " of %" PRId64 ", loss %.4f, %.1f steps/s, %.0f s left%s",
+            p->name, p->step, p->steps, p->loss, p->steps_per_second, p->seconds_left,
+            last ? "\n" : "");
 }
 
 void lab_show_note(void *context, const char *line)

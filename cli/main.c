@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _POSIX_C_SOURCE 200809L
+#define _XOPEN_SOURCE 700 /* SIGXFSZ */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli.h"
 #include "commands.h"
@@ -162,9 +165,24 @@ static int finish(int exit_code)
     return CLI_RESOURCES;
 }
 
+/* A standard stream that is closed gives its number to the next file, and what is meant for it goes
+ * there. So it is opened, for what it is not for: using it fails as before. */
+static int open_standard(void)
+{
+    struct stat about;
+    for (int i = STDIN_FILENO; i <= STDERR_FILENO; i++)
+        if (fstat(i, &about) != 0 && errno == EBADF &&
+            open("/dev/null", i == STDIN_FILENO ? O_WRONLY : O_RDONLY) != i)
+            return 0;
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
-    /* A closed pipe is an error of writing like any other, not a silent death. */
+    if (!open_standard()) return CLI_RESOURCES;
+    /* A closed pipe and a file that is too large are errors of writing like any other, not a silent
+     * death. */
     signal(SIGPIPE, SIG_IGN);
+    signal(SIGXFSZ, SIG_IGN);
     return finish(run(argc, argv));
 }

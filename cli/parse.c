@@ -229,6 +229,48 @@ static int take_word(parser *p, int *options_over)
     return word[1] == '-' ? take_long(p, word) : take_short(p, word);
 }
 
+/* ---- outputs that would replace inputs ---- */
+
+static int apart(parser *p, const char *output, const char *input)
+{
+    p->exit_code = input != NULL && strcmp(input, "-") != 0
+                       ? cli_output_apart(p->command->name, output, input)
+                       : CLI_DONE;
+    return p->exit_code == CLI_DONE;
+}
+
+static const char *text_at(const parser *p, size_t offset)
+{
+    const char *text = NULL;
+    memcpy(&text, p->values + offset, sizeof text);
+    return text;
+}
+
+static int apart_from_inputs(parser *p, const char *output)
+{
+    const cli_command *c = p->command;
+    for (const cli_option *o = c->options; o->name != NULL; o++)
+        if (o->kind == CLI_INPUT && !apart(p, output, text_at(p, o->offset))) return 0;
+    const int kind = (int)c->operand.kind; /* a scheme may be the folder of a model */
+    if (c->operand.name != NULL && (kind == CLI_INPUT || kind == CLI_SCHEME) &&
+        !apart(p, output, text_at(p, c->operand.offset)))
+        return 0;
+    if (c->rest.name == NULL || c->rest.kind != CLI_INPUT) return 1;
+    const cli_words *words = (const cli_words *)(const void *)(p->values + c->rest.offset);
+    for (size_t i = 0; i < words->count; i++)
+        if (!apart(p, output, words->text[i])) return 0;
+    return 1;
+}
+
+static int check_outputs(parser *p)
+{
+    for (const cli_option *o = p->command->options; o->name != NULL; o++)
+        if (o->kind == CLI_OUTPUT && text_at(p, o->offset) != NULL &&
+            !apart_from_inputs(p, text_at(p, o->offset)))
+            return 0;
+    return 1;
+}
+
 int cli_parse(const cli_command *command, int argc, char **argv, void *values, int *exit_code)
 {
     parser p = {.command = command, .argc = argc, .argv = argv, .values = values};
@@ -244,5 +286,7 @@ int cli_parse(const cli_command *command, int argc, char **argv, void *values, i
                          command->operand.name, command->name);
         return 0;
     }
-    return 1;
+    if (check_outputs(&p)) return 1;
+    *exit_code = p.exit_code;
+    return 0;
 }

@@ -64,22 +64,38 @@ typedef struct stream {
     size_t count, printed; /* printed: bytes of the text */
 } stream;
 
-/* The text of ids without special tokens; the caller frees it. NULL: no memory or no such text. */
-static char *decode(const run_session *s, const uint32_t *ids, size_t count, size_t *bytes)
+/* Those of the ids that have a token; a table may have more rows than there are tokens. The caller
+ * frees them. */
+static uint32_t *with_tokens(const run_session *s, const uint32_t *ids, size_t *count)
 {
-    locus_error error = {""};
-    char *text = NULL;
+    uint32_t *kept = malloc((*count + 1) * sizeof *kept);
+    size_t used = 0;
+    for (size_t i = 0; kept != NULL && i < *count; i++)
+        if (locus_tokenizer_token(s->tokenizer, ids[i], NULL) != NULL) kept[used++] = ids[i];
+    *count = used;
+    return kept;
+}
+
+/* The text of ids without special tokens, *text NULL where no tokenizer makes one; the caller frees
+ * it. */
+static locus_status decode(const run_session *s, const uint32_t *ids, size_t count, char **text,
+                           size_t *bytes, locus_error *error)
+{
+    *text = NULL;
     *bytes = 0;
-    if (locus_tokenizer_decode(s->tokenizer, ids, count, 1, NULL, 0, bytes, &error) != LOCUS_OK)
-        return NULL;
-    text = malloc(*bytes + 1);
-    if (text == NULL) return NULL;
-    text[*bytes] = '\0';
-    if (locus_tokenizer_decode(s->tokenizer, ids, count, 1, text, *bytes, bytes, &error) ==
-        LOCUS_OK)
-        return text;
-    free(text);
-    return NULL;
+    if (s->tokenizer == NULL) return LOCUS_OK;
+    uint32_t *kept = with_tokens(s, ids, &count);
+    locus_status status =
+        kept != NULL ? locus_tokenizer_decode(s->tokenizer, kept, count, 1, NULL, 0, bytes, error)
+                     : LOCUS_ERR_MEMORY;
+    if (status == LOCUS_OK) *text = calloc(*bytes + 1, 1); /* the decoder reads a letter ahead */
+    if (status == LOCUS_OK && *text == NULL) status = LOCUS_ERR_MEMORY;
+    if (status == LOCUS_OK)
+        status = locus_tokenizer_decode(s->tokenizer, kept, count, 1, *text, *bytes, bytes, error);
+    if (status != LOCUS_OK) free(*text);
+    if (status != LOCUS_OK) *text = NULL;
+    free(kept);
+    return status;
 }
 
 /* Bytes that end with a whole letter: a part of one may still grow. */
@@ -94,17 +110,18 @@ static size_t whole_letters(const char *text, size_t bytes)
 static void print_token(void *context, int64_t which, int32_t id)
 {
     stream *to = context;
+    locus_error error = {""};
     size_t bytes;
+    char *text = NULL;
     (void)which;
     uint32_t *grown = realloc(to->ids, (to->count + 1) * sizeof *grown);
     if (grown == NULL) return; /* the rest comes at the end */
     to->ids = grown;
     to->ids[to->count++] = (uint32_t)id;
-    char *text = decode(to->session, to->ids, to->count, &bytes);
-    if (text == NULL) return;
+    if (decode(to->session, to->ids, to->count, &text, &bytes, &error) != LOCUS_OK) return;
     bytes = whole_letters(text, bytes);
     if (bytes > to->printed) {
-        fwrite(text + to->printed, 1, bytes - to->printed, stdout);
+        text_show(text + to->printed, bytes - to->printed);
         fflush(stdout);
         to->printed = bytes;
     }
@@ -142,10 +159,13 @@ static int print_json(const run_session *s, int64_t index, const locus_generated
     json j = {.out = stdout};
     int64_t count = 0;
     size_t bytes = 0;
+    char *answer = NULL;
+    locus_error error = {""};
     const run_text text = run_text_at(s, index);
     const int32_t *ids = locus_generated_ids(generated, index, &count);
-    char *answer =
-        s->tokenizer != NULL ? decode(s, (const uint32_t *)ids, (size_t)count, &bytes) : NULL;
+    const locus_status status =
+        decode(s, (const uint32_t *)ids, (size_t)count, &answer, &bytes, &error);
+    if (status != LOCUS_OK) return cli_report("run", status, NULL, &error);
     run_json_begin(&j, s, &text);
     print_ids(&j, "generated_ids", ids, count);
     if (answer != NULL) json_bytes(&j, "text", answer, bytes);
@@ -161,10 +181,13 @@ static int print_text(const run_session *s, int64_t index, const locus_generated
 {
     int64_t count = 0;
     size_t bytes = 0;
+    char *text = NULL;
+    locus_error error = {""};
     const int32_t *ids = locus_generated_ids(generated, index, &count);
-    char *text =
-        s->tokenizer != NULL ? decode(s, (const uint32_t *)ids, (size_t)count, &bytes) : NULL;
-    if (text != NULL && bytes > printed) fwrite(text + printed, 1, bytes - printed, stdout);
+    const locus_status status =
+        decode(s, (const uint32_t *)ids, (size_t)count, &text, &bytes, &error);
+    if (status != LOCUS_OK) return cli_report("run", status, NULL, &error);
+    if (text != NULL && bytes > printed) text_show(text + printed, bytes - printed);
     for (int64_t i = 0; text == NULL && i < count; i++)
         printf("%s%" PRId32, i > 0 ? "," : "", ids[i]);
     putchar('\n');

@@ -72,6 +72,23 @@ size_t text_print(FILE *out, const char *text)
     return columns;
 }
 
+void text_show(const char *text, size_t bytes)
+{
+    const int terminal = isatty(STDOUT_FILENO);
+    size_t length = 1;
+    if (!terminal) fwrite(text, 1, bytes, stdout);
+    for (size_t i = 0; terminal && i < bytes; i += length) {
+        const unsigned char *s = (const unsigned char *)text + i;
+        uint32_t code = 0;
+        const size_t whole = decode(s, &code);
+        length = whole == 0 ? 1 : whole;
+        if (*s == '\n' || *s == '\t' || (whole != 0 && !is_unsafe(code)))
+            fwrite(s, 1, length, stdout);
+        else
+            for (size_t k = 0; k < length; k++) printf("\\x%02X", s[k]);
+    }
+}
+
 size_t text_columns(const char *text)
 {
     size_t columns = 0, length = 0;

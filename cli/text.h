@@ -13,6 +13,10 @@
 /* Print with unsafe bytes as \xNN; returns the columns used (code points). */
 size_t text_print(FILE *out, const char *text);
 
+/* Text of a model or a tokenizer on stdout: as it is, for a file or a program; on a terminal, what
+ * could move its cursor or end its line as \xNN, newlines and tabs aside. */
+void text_show(const char *text, size_t bytes);
+
 /* Columns that text_print would use. */
 size_t text_columns(const char *text);
 

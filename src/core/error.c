@@ -36,13 +36,18 @@ const char *locus_version(void)
     return VERSION_TEXT(LOCUS_VERSION_MAJOR, LOCUS_VERSION_MINOR, LOCUS_VERSION_PATCH);
 }
 
+static void copy_line(char *out, size_t capacity, const char *text);
+
+/* Whatever a message quotes, it is one line that a terminal can show. */
 locus_status locus_fail(locus_error *error, locus_status status, const char *format, ...)
 {
     if (error != NULL) {
+        char text[sizeof error->text];
         va_list arguments;
         va_start(arguments, format);
-        locus_vprint(error->text, sizeof error->text, format, arguments);
+        locus_vprint(text, sizeof text, format, arguments);
         va_end(arguments);
+        copy_line(error->text, sizeof error->text, text);
     }
     return status;
 }
@@ -50,10 +55,10 @@ locus_status locus_fail(locus_error *error, locus_status status, const char *for
 locus_status locus_fail_in(locus_error *error, locus_status status, const char *prefix)
 {
     if (error != NULL) {
-        char old[sizeof error->text];
-        memcpy(old, error->text, sizeof old);
-        old[sizeof old - 1] = '\0';
-        snprintf(error->text, sizeof error->text, "%.200s: %.300s", prefix, old);
+        char text[sizeof error->text];
+        error->text[sizeof error->text - 1] = '\0';
+        snprintf(text, sizeof text, "%.200s: %.300s", prefix, error->text);
+        copy_line(error->text, sizeof error->text, text);
     }
     return status;
 }
@@ -95,27 +100,43 @@ static int is_unprintable(const unsigned char *s, size_t length)
     return length == 3 && s[0] == 0xEF && s[1] == 0xBB && s[2] == 0xBF;
 }
 
-char *locus_escape(char *out, size_t capacity, const char *text, size_t bytes)
+static size_t put_bytes(char *out, const unsigned char *s, size_t count)
 {
-    enum { WORST = 4 * 4, ELLIPSIS = 3 };
-    const unsigned char *s = (const unsigned char *)text;
+    size_t used = 0;
+    for (size_t k = 0; k < count; k++) used += (size_t)snprintf(out + used, 5, "\\x%02X", s[k]);
+    return used;
+}
+
+enum { WORST = 4 * 4, ELLIPSIS = 3 };
+
+/* `quotes`: they and backslashes become escapes, too. */
+static void escape(char *out, size_t capacity, const unsigned char *s, size_t bytes, int quotes)
+{
     size_t used = 0;
     for (size_t i = 0; i < bytes;) {
-        if (used + WORST + ELLIPSIS + 1 > capacity) {
+        const size_t length = sequence_length(s + i, bytes - i);
+        const size_t step = length == 0 ? 1 : length;
+        const int quote = s[i] == '"' || s[i] == '\\';
+        const int plain = length != 0 && (quote ? !quotes : !is_unprintable(s + i, length));
+        const size_t room = (quotes ? WORST : plain ? step : 4 * step) + ELLIPSIS + 1;
+        if (used + room > capacity) {
             if (capacity > ELLIPSIS) memcpy(out + used, "...", ELLIPSIS), used += ELLIPSIS;
             break;
         }
-        const size_t length = sequence_length(s + i, bytes - i);
-        const size_t step = length == 0 ? 1 : length;
-        if (length != 0 && !is_unprintable(s + i, length)) {
-            memcpy(out + used, s + i, step);
-            used += step;
-        } else {
-            for (size_t k = 0; k < step; k++)
-                used += (size_t)snprintf(out + used, capacity - used, "\\x%02X", s[i + k]);
-        }
+        if (plain) memcpy(out + used, s + i, step);
+        used += plain ? step : put_bytes(out + used, s + i, step);
         i += step;
     }
     if (capacity > 0) out[used] = '\0';
+}
+
+char *locus_escape(char *out, size_t capacity, const char *text, size_t bytes)
+{
+    escape(out, capacity, (const unsigned char *)text, bytes, 1);
     return out;
+}
+
+static void copy_line(char *out, size_t capacity, const char *text)
+{
+    escape(out, capacity, (const unsigned char *)text, strlen(text), 0);
 }

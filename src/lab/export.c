@@ -14,6 +14,7 @@
 #include "lab/checkpoint.h"
 #include "lab/files.h"
 #include "lab/print.h"
+#include "lab/undo.h"
 
 enum {
     TEXT_MARK = 256,
@@ -296,11 +297,62 @@ static locus_status write_weights(exporter *x, int half, const char *folder, loc
 
 /* ---- a run, a comparison ---- */
 
-static locus_status export_run(const char *run, const char *folder, int half, locus_error *error)
+static int holds(const char *folder, const char *name)
+{
+    char path[LAB_PATH];
+    return lab_path(path, folder, name) && locus_system_exists(path);
+}
+
+/* 1: config.json says that the folder is an export. */
+static int is_export(const char *folder)
+{
+    enum { MOST_CONFIG = 1 << 20 };
+    char path[LAB_PATH], *text = NULL;
+    size_t bytes = 0;
+    if (!lab_path(path, folder, "config.json") ||
+        lab_file_read(&text, &bytes, path, MOST_CONFIG, NULL) != LOCUS_OK)
+        return 0;
+    const int is = strstr(text, "\"model_type\": \"locus-lab\"") != NULL;
+    locus_release(NULL, text);
+    return is;
+}
+
+/* The folder of a model is written where there is none, or one of the same files. */
+static locus_status check_place(const exporter *x, const char *folder, locus_error *error)
+{
+    static const char *const files[] = {"config.json", "model.safetensors",
+                                        "model.safetensors.index.json", "tokenizer.json"};
+    const char *found = NULL;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (holds(folder, files[i])) found = files[i];
+    if (found == NULL) return LOCUS_OK;
+    if (is_export(folder) && holds(folder, "tokenizer.json") == x->plan.task->reads_text)
+        return LOCUS_OK;
+    return locus_file_fail_in(
+        error,
+        locus_fail(error, LOCUS_ERR_FORMAT,
+                   "found %s of another model, expected a folder without a model or an export of "
+                   "such a run",
+                   found),
+        folder);
+}
+
+static locus_status note_files(const exporter *x, const char *folder, lab_undo *undo,
+                               locus_error *error)
+{
+    LOCUS_TRY(lab_undo_folders(undo, folder, error));
+    LOCUS_TRY(lab_undo_file(undo, folder, "model.safetensors", error));
+    if (x->plan.task->reads_text) LOCUS_TRY(lab_undo_file(undo, folder, "tokenizer.json", error));
+    return lab_undo_file(undo, folder, "config.json", error);
+}
+
+static locus_status export_run(const char *run, const char *folder, int half, lab_undo *undo,
+                               locus_error *error)
 {
     exporter x = {.model = NULL};
     locus_status status = read_run(&x, run, error);
-    if (status == LOCUS_OK) status = lab_folders_make(folder, error);
+    if (status == LOCUS_OK) status = check_place(&x, folder, error);
+    if (status == LOCUS_OK) status = note_files(&x, folder, undo, error);
     if (status == LOCUS_OK) status = write_weights(&x, half, folder, error);
     if (status == LOCUS_OK && x.plan.task->reads_text) status = write_tokenizer(&x, folder, error);
     if (status == LOCUS_OK) status = write_config(&x, folder, error);
@@ -310,15 +362,9 @@ static locus_status export_run(const char *run, const char *folder, int half, lo
     return status;
 }
 
-static int holds(const char *folder, const char *name)
-{
-    char path[LAB_PATH];
-    return lab_path(path, folder, name) && locus_system_exists(path);
-}
-
 /* The first seed of one scheme that is through. */
 static locus_status export_scheme(const char *folder, const char *scheme, const char *to, int half,
-                                  int *count, locus_error *error)
+                                  int *count, lab_undo *undo, locus_error *error)
 {
     char path[LAB_PATH], run[LAB_PATH], target[LAB_PATH];
     lab_list seeds = {.count = 0};
@@ -328,7 +374,7 @@ static locus_status export_scheme(const char *folder, const char *scheme, const 
     locus_status status = LOCUS_OK;
     for (size_t i = 0; i < seeds.count; i++) {
         if (!lab_path(run, path, seeds.names[i]) || !holds(run, "metrics.csv")) continue;
-        status = export_run(run, target, half, error);
+        status = export_run(run, target, half, undo, error);
         *count += status == LOCUS_OK;
         if (status == LOCUS_ERR_UNSUPPORTED) status = LOCUS_OK; /* of a comparison, the others */
         break;
@@ -339,7 +385,7 @@ static locus_status export_scheme(const char *folder, const char *scheme, const 
 
 /* Every scheme of one task: text where it was run, else the first. */
 static locus_status export_comparison(const char *folder, const char *task, const char *to,
-                                      int half, int *count, locus_error *error)
+                                      int half, int *count, lab_undo *undo, locus_error *error)
 {
     char runs[LAB_PATH], path[LAB_PATH];
     lab_list tasks = {.count = 0}, schemes = {.count = 0};
@@ -357,7 +403,7 @@ static locus_status export_comparison(const char *folder, const char *task, cons
             folder);
     if (status == LOCUS_OK) status = lab_list_read(&schemes, path, error);
     for (size_t i = 0; status == LOCUS_OK && i < schemes.count; i++)
-        status = export_scheme(path, schemes.names[i], to, half, count, error);
+        status = export_scheme(path, schemes.names[i], to, half, count, undo, error);
     lab_list_free(&schemes);
     lab_list_free(&tasks);
     return status;
@@ -366,8 +412,14 @@ static locus_status export_comparison(const char *folder, const char *task, cons
 locus_status lab_export(const char *from, const char *task, const char *to, int half, int *count,
                         locus_error *error)
 {
-    *count = 0;
-    if (!holds(from, "run.json")) return export_comparison(from, task, to, half, count, error);
-    *count = 1;
-    return export_run(from, to, half, error);
+    lab_undo undo = {.count = 0};
+    const int one = holds(from, "run.json");
+    *count = one;
+    const locus_status status = one ? export_run(from, to, half, &undo, error)
+                                    : export_comparison(from, task, to, half, count, &undo, error);
+    if (status == LOCUS_OK)
+        lab_undo_none(&undo);
+    else
+        lab_undo_all(&undo);
+    return status;
 }

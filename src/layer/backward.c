@@ -337,19 +337,12 @@ static void input_backward(pass *p)
     if (dpos != NULL) clear_spare_rows(p, dpos, p->layer->call.T);
 }
 
-static locus_status backward(const locus_layer *layer, const locus_layer_tables *tables,
-                             const locus_tensors *in, const locus_results *dresults,
-                             const locus_tensors *grad, uint32_t flags, const void *saved,
-                             size_t saved_bytes, void *workspace, size_t workspace_bytes,
-                             locus_error *error)
+static LOCUS_NOINLINE locus_status run(const locus_layer *layer, const locus_layer_tables *tables,
+                                       const locus_tensors *in, const locus_results *dresults,
+                                       const locus_tensors *grad, uint32_t flags, const void *saved,
+                                       size_t saved_bytes, void *workspace, size_t workspace_bytes,
+                                       locus_error *error)
 {
-    locus_tensors own_in, own_grad;
-    locus_results own_dresults;
-    if (layer == NULL || in == NULL || dresults == NULL || grad == NULL)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "layer: NULL argument");
-    LOCUS_TRY(locus_adopt_tensors(&in, &own_in, "tensors", error));
-    LOCUS_TRY(locus_adopt_results(&dresults, &own_dresults, "dresults", error));
-    LOCUS_TRY(locus_adopt_tensors(&grad, &own_grad, "grad", error));
     LOCUS_TRY(locus_layer_check_backward(layer, in, dresults, grad, flags, saved, saved_bytes,
                                          workspace, workspace_bytes, error));
     pass p = {.layer = layer,
@@ -372,6 +365,35 @@ static locus_status backward(const locus_layer *layer, const locus_layer_tables 
     maps_backward(&p, content | relative);
     input_backward(&p);
     return LOCUS_OK;
+}
+
+/* Structs of another version are copied first, 17 KB of stack that a call of this version does without. */
+static LOCUS_NOINLINE locus_status adopt_and_run(
+    const locus_layer *layer, const locus_layer_tables *tables, const locus_tensors *in,
+    const locus_results *dresults, const locus_tensors *grad, uint32_t flags, const void *saved,
+    size_t saved_bytes, void *workspace, size_t workspace_bytes, locus_error *error)
+{
+    locus_tensors own_in, own_grad;
+    locus_results own_dresults;
+    LOCUS_TRY(locus_adopt_tensors(&in, &own_in, "tensors", error));
+    LOCUS_TRY(locus_adopt_results(&dresults, &own_dresults, "dresults", error));
+    LOCUS_TRY(locus_adopt_tensors(&grad, &own_grad, "grad", error));
+    return run(layer, tables, in, dresults, grad, flags, saved, saved_bytes, workspace,
+               workspace_bytes, error);
+}
+
+static locus_status backward(const locus_layer *layer, const locus_layer_tables *tables,
+                             const locus_tensors *in, const locus_results *dresults,
+                             const locus_tensors *grad, uint32_t flags, const void *saved,
+                             size_t saved_bytes, void *workspace, size_t workspace_bytes,
+                             locus_error *error)
+{
+    if (layer == NULL || in == NULL || dresults == NULL || grad == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "layer: NULL argument");
+    const int current =
+        in->size == sizeof *in && dresults->size == sizeof *dresults && grad->size == sizeof *grad;
+    return (current ? run : adopt_and_run)(layer, tables, in, dresults, grad, flags, saved,
+                                           saved_bytes, workspace, workspace_bytes, error);
 }
 
 locus_status locus_layer_backward(const locus_layer *layer, const locus_tensors *in,
