@@ -57,7 +57,7 @@ typedef struct locus_case_difference {
     int expected;      /* 1: the file holds a `want.` tensor for this result            */
     double worst;      /* largest |got - want| / max(1, max |want|); NAN where one side
                          alone is NaN, or infinities differ                            */
-    double tolerance;  /* 5e-6 for out and lse, 2e-5 for gradients                      */
+    double tolerance;  /* what the file says, else 5e-6 for out and lse, 2e-5 for gradients */
     int passed;        /* worst <= tolerance                                            */
     uint64_t want_nan; /* elements of the `want.` tensor that are NaN                  */
 } locus_case_difference;

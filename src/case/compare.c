@@ -7,7 +7,7 @@
 #include "core/error.h"
 #include "core/tensor.h"
 
-/* Of golden files; the reasons stand in docs/formats.md. */
+/* Where a file does not say; the reasons stand in docs/formats.md. */
 static const double value_tolerance = 5e-6, gradient_tolerance = 2e-5;
 
 /* Largest |got - want| so far, NaN once the two were of different kinds, the largest finite
@@ -72,6 +72,14 @@ static locus_status check_shape(const locus_case *c, const case_result *r, size_
     return locus_case_fail_in(c, LOCUS_ERR_TENSOR, error);
 }
 
+static double tolerance_of(const locus_case *c, const case_result *r)
+{
+    const int value = r->slot < CASE_GRADS;
+    const double said = value ? c->tolerance : c->gradient_tolerance;
+    const double usual = value ? value_tolerance : gradient_tolerance;
+    return said > 0.0 ? said : usual;
+}
+
 locus_status locus_case_compare(const locus_case *c, size_t index,
                                 locus_case_difference *difference, locus_error *error)
 {
@@ -85,7 +93,7 @@ locus_status locus_case_compare(const locus_case *c, size_t index,
         .size = sizeof d,
         .expected = number != CASE_ABSENT,
         .worst = (double)NAN,
-        .tolerance = r->slot < CASE_GRADS ? value_tolerance : gradient_tolerance,
+        .tolerance = tolerance_of(c, r),
     };
     if (d.expected) {
         comparison result = {.distance = 0.0, .size = 1.0, .nan = 0};

@@ -22,6 +22,7 @@ typedef struct common_key {
     const char *expected;
 } common_key;
 
+#define MOST_TOLERANCE 0.01 /* of values that a file expects */
 #define FIELD(name) offsetof(locus_case, config.name)
 static const common_key common_keys[] = {
     {"format", KEY_TEXT, 0, 0, 0, NULL},
@@ -38,6 +39,10 @@ static const common_key common_keys[] = {
     {"softcap", KEY_REAL, FIELD(softcap), DBL_TRUE_MIN, DBL_MAX, "a finite decimal number above 0"},
     {"dropout", KEY_REAL, FIELD(dropout), 0, 1 - DBL_EPSILON / 2, "a number in [0, 1)"},
     {"dropout_seed", KEY_SEED, FIELD(dropout_seed), 0, 0, "an integer in 0..2^64-1"},
+    {"tolerance", KEY_REAL, offsetof(locus_case, tolerance), DBL_TRUE_MIN, MOST_TOLERANCE,
+     "a number above 0 and at most 0.01"},
+    {"tolerance_grad", KEY_REAL, offsetof(locus_case, gradient_tolerance), DBL_TRUE_MIN,
+     MOST_TOLERANCE, "a number above 0 and at most 0.01"},
 };
 
 static const common_key *find_common(const char *name)

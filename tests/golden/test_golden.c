@@ -73,6 +73,8 @@ static void check_result(const locus_case *loaded, const locus_file *file, size_
                                    : comparison_passes(&c, elements, tolerance, text, sizeof text);
     CHECK(good, "%s: %s, tolerance %g", name, text, tolerance);
     const int compared = locus_case_compare(loaded, index, &own, &error) == LOCUS_OK;
+    CHECK(tolerance == oracle_tolerance || own.tolerance == tolerance,
+          "%s: the file says %g, manifest.json %g", name, own.tolerance, tolerance);
     CHECK(compared && own.expected, "locus_case_compare: %s", error.text);
     CHECK(elements == 0 || fabs(own.worst - c.worst) <= 1e-12 + 1e-6 * c.worst,
           "%s: locus_case_compare says %g, the test %g", name, own.worst, c.worst);

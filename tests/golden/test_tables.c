@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
 /* The bucket rules and sinusoid tables against those of published implementations
- * (tests/golden/tables, made by the stock code; PROVENANCE.md says which). */
+ * (tests/data/tables, made by the stock code; PROVENANCE.md says which). */
 
 #include <inttypes.h>
 #include <math.h>
@@ -20,7 +20,8 @@ static locus_file *open_table(const char *name)
     char path[GOLDEN_PATH];
     locus_file *file = NULL;
     locus_error error = {""};
-    snprintf(path, sizeof path, "%s/tables/%s.safetensors", golden_folder(), name);
+    snprintf(path, sizeof path, "%s/%s.safetensors", LOCUS_TEST_SOURCE_DIR "/tests/data/tables",
+             name);
     const int opened = locus_file_open(&file, path, NULL, &error) == LOCUS_OK;
     CHECK(opened, "%s: %s", path, error.text);
     return opened ? file : NULL;

@@ -37,7 +37,7 @@ count_ranks() { # NUMBER
     passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
-files=$(find tests/golden -name '*.safetensors' ! -path '*/tables/*' \
+files=$(find tests/golden -name '*.safetensors' \
     ! -path '*/inkling/positions*' ! -path '*/wavlm/positions*' ! -path '*/positions/*' ! -path '*/sam/*' ! -path '*/swin/*' ! -path '*/gates/*' ! -path '*/wall/*' | sort)
 numbers="1 2 3 4"
 [ "${LOCUS_TEST_SAMPLE:-0}" = 0 ] || numbers="1 3"
