@@ -19,12 +19,17 @@ static uint32_t unit_label(uint32_t unit) { return unit & 0x800000FFu; }
 static uint32_t unit_has_leaf(uint32_t unit) { return unit >> 8 & 1; }
 static uint32_t unit_offset(uint32_t unit) { return unit >> 10 << ((unit & 1u << 9) >> 6); }
 
-/* Every leaf must point at a replacement that ends. */
-static locus_status check_leaves(const charsmap *map, locus_error *error)
+/* The root must point into the trie, and every leaf at a replacement that ends. */
+static locus_status check_units(const charsmap *map, locus_error *error)
 {
     if ((map->units[0] & 0x80000000u) != 0)
         return locus_fail(error, LOCUS_ERR_FORMAT,
                           "character map: found a leaf at the root of the trie");
+    if (unit_offset(map->units[0]) >= map->unit_count)
+        return locus_fail(error, LOCUS_ERR_FORMAT,
+                          "character map: found a root that points to unit %u, expected less than "
+                          "%zu",
+                          unit_offset(map->units[0]), map->unit_count);
     for (size_t i = 0; i < map->unit_count; i++) {
         const uint32_t unit = map->units[i];
         if ((unit & 0x80000000u) == 0) continue;
@@ -59,7 +64,7 @@ locus_status locus_charsmap_open(charsmap *map, const char *blob, size_t bytes, 
     map->unit_count = trie_bytes / 4;
     map->text = text;
     map->text_bytes = bytes - 4 - trie_bytes;
-    return check_leaves(map, error);
+    return check_units(map, error);
 }
 
 const char *locus_charsmap_find(const charsmap *map, const char *text, size_t bytes, int longest,
