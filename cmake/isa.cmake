@@ -6,7 +6,7 @@
 set(locus_isa_avx2   x86 -mavx2 -mfma -mf16c)
 set(locus_isa_avx512 x86 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c)
 
-if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64|i[3-6]86)$")
+if(locus_processor MATCHES "^(x86_64|AMD64|amd64|i[3-6]86)$")
   set(locus_architecture x86)
 else()
   set(locus_architecture other)

@@ -5,6 +5,10 @@ if(LOCUS_MPI)
   find_package(MPI COMPONENTS C QUIET)
 endif()
 if(LOCUS_MPI AND MPI_C_FOUND)
+  locus_try(LOCUS_MPI_WORKS "#include <mpi.h>
+int main(int argc, char **argv) { return argc > 9 ? MPI_Init(&argc, &argv) : 0; }" MPI::MPI_C)
+endif()
+if(LOCUS_MPI AND LOCUS_MPI_WORKS)
   file(GLOB mpi_sources CONFIGURE_DEPENDS src/mpi/*.c)
   add_library(locus-mpi-objects OBJECT ${mpi_sources})
   target_include_directories(locus-mpi-objects PUBLIC include PRIVATE src)
@@ -13,7 +17,7 @@ if(LOCUS_MPI AND MPI_C_FOUND)
   # What it shares with liblocus below the public interface, which that does not export: core.
   add_library(locus-mpi SHARED $<FILTER:$<TARGET_OBJECTS:locus-objects>,INCLUDE,/src/core/>)
   set_target_properties(locus-mpi PROPERTIES OUTPUT_NAME locus_mpi EXPORT_NAME mpi
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
+    VERSION ${PROJECT_VERSION} SOVERSION ${locus_soversion}
     INSTALL_RPATH "$ORIGIN" # liblocus is beside it
     LINK_DEPENDS ${PROJECT_SOURCE_DIR}/cmake/locus-mpi.map)
   target_link_options(locus-mpi PRIVATE

@@ -42,12 +42,12 @@ struct locus_case {
     uint32_t grad;
     locus_config config;
     locus_tensors inputs;
-    locus_results dresults;            /* dout and dlse                                   */
-    void *memory[2];                   /* of inputs, dout and dlse; of the planned inputs */
+    locus_results dresults;               /* dout and dlse                                   */
+    void *memory[2];                      /* of inputs, dout and dlse; of the planned inputs */
     double tolerance, gradient_tolerance; /* of expected values; 0: the usual one */
-    size_t from[CASE_INPUTS];          /* number in the file of each input, of dout, dlse */
-    size_t want[CASE_SLOTS];           /* number in the file of each `want.` tensor */
-    locus_tensor out_shape, lse_shape; /* no data                                   */
+    size_t from[CASE_INPUTS];             /* number in the file of each input, of dout, dlse */
+    size_t want[CASE_SLOTS];              /* number in the file of each `want.` tensor */
+    locus_tensor out_shape, lse_shape;    /* no data                                   */
     case_results results;
 };
 

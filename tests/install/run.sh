@@ -28,7 +28,7 @@ check "make install" make install BUILD="$SCRATCH/build" DESTDIR="$stage" PREFIX
 find "$SCRATCH/build/tests" "$SCRATCH/build/examples" -type f -perm -u+x 2>/dev/null | grep . >"$SCRATCH/built"
 check "no test and no example is built for it" empty "$SCRATCH/built"
 libdir=$(dirname "$(find "$stage" -name 'liblocus.so' | head -n 1)")
-for file in liblocus.so liblocus.so.0 "liblocus.so.$version" liblocus.a pkgconfig/locus.pc \
+for file in liblocus.so liblocus.so.0.2 "liblocus.so.$version" liblocus.a pkgconfig/locus.pc \
     cmake/locus/locus-config.cmake; do
     check "$file is installed" test -e "$libdir/$file"
 done
@@ -58,7 +58,7 @@ if command -v pkg-config >/dev/null; then
         -o "$SCRATCH/shared" $(pkg-config --cflags --libs locus)
     LD_LIBRARY_PATH=$libdir "$SCRATCH/shared" >"$SCRATCH/got" 2>&1
     check "runs, shared" diff "$SCRATCH/want" "$SCRATCH/got"
-    check "needs the SONAME" sh -c "readelf -d '$SCRATCH/shared' | grep -q 'liblocus\.so\.0'"
+    check "needs the SONAME" sh -c "readelf -d '$SCRATCH/shared' | grep -q 'liblocus\.so\.0\.2'"
     # shellcheck disable=SC2046
     check "compiles, static" "${CC:-cc}" -std=c11 "$SCRATCH/use.c" -o "$SCRATCH/static" \
         $(pkg-config --cflags locus) "$libdir/liblocus.a" $(pkg-config --static --libs-only-l --libs-only-other locus |

@@ -28,6 +28,16 @@ check "exported, but in no public header" empty "$SCRATCH/undeclared"
 comm -23 "$SCRATCH/declared" "$SCRATCH/exported" >"$SCRATCH/missing"
 check "in a public header, but not exported" empty "$SCRATCH/missing"
 
+begin symbols/archive
+nm -g --defined-only "$archive" 2>/dev/null | awk 'NF == 3 { print $3 }' | sort -u >"$SCRATCH/global"
+check "the archive defines what the headers declare" \
+    test -z "$(comm -23 "$SCRATCH/declared" "$SCRATCH/global")"
+grep -v '^locus_' "$SCRATCH/global" >"$SCRATCH/foreign"
+check "names without the prefix are global in the archive" empty "$SCRATCH/foreign"
+printf '#include <locus/model.h>\nint model_arrange, generate_pick, plot_put;\nint main(void) { return locus_model_workspace(0) != 0; }\n' >"$SCRATCH/own.c"
+check "a program has such names to itself" sh -c "$cc -std=c11 -Iinclude -c '$SCRATCH/own.c' -o '$SCRATCH/own.o' &&
+    $cc '$SCRATCH/own.o' '$archive' -fopenmp -lm -o '$SCRATCH/own'"
+
 begin symbols/no-exit-no-output
 nm -D --undefined-only "$shared" | awk '{ sub(/@.*/, "", $2); print $2 }' | sort -u >"$SCRATCH/imported"
 check "the library imports something" test -s "$SCRATCH/imported"
@@ -59,7 +69,7 @@ begin symbols/dependencies
 readelf -d "$shared" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
     grep -vE '^(libc|libm|libgomp|libomp|libpthread|ld-linux[-a-z0-9_]*)\.so' >"$SCRATCH/needed"
 check "libc, libm and OpenMP, nothing else" empty "$SCRATCH/needed"
-check "SONAME" sh -c "readelf -d '$shared' | grep -q 'SONAME.*\[liblocus\.so\.0\]'"
+check "SONAME" sh -c "readelf -d '$shared' | grep -q 'SONAME.*\[liblocus\.so\.0\.2\]'"
 check "no run path" sh -c "! readelf -d '$shared' | grep -qE 'RPATH|RUNPATH'"
 
 hardened() { # FILE
@@ -110,7 +120,7 @@ if [ -e "$mpi" ]; then
     nm -D --defined-only "$mpi" | awk '$2 != "A" { sub(/@.*/, "", $3); print $3 }' | sort -u >"$SCRATCH/mpi_exported"
     check "liblocus_mpi exports what mpi.h declares" diff "$SCRATCH/mpi_declared" "$SCRATCH/mpi_exported"
     hardened "$mpi"
-    check "it needs liblocus" sh -c "readelf -d '$mpi' | grep -q 'NEEDED.*liblocus\.so\.0'"
+    check "it needs liblocus" sh -c "readelf -d '$mpi' | grep -q 'NEEDED.*liblocus\.so\.0\.2'"
     writable "$BUILD/liblocus_mpi.a" >"$SCRATCH/writable"
     check "no writable globals" empty "$SCRATCH/writable"
     check "liblocus needs no MPI" sh -c "! readelf -d '$shared' | grep -q 'NEEDED.*mpi'"
