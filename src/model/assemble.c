@@ -176,11 +176,20 @@ static value layers(builder *b, value h)
     return d->final_norm ? slot_norm(b, h, SLOT_FINAL_NORM_GAIN, 0, model_outer_epsilon(d)) : h;
 }
 
+/* A model that is trained keeps all rows; a convolution sees the tokens beside each one. */
+static int can_be_few(const builder *b)
+{
+    const model_description *d = b->d;
+    return !b->p->trains && !d->conformer && !(d->taps > 0 && d->layers == 1) &&
+           d->forward_taps <= 1 && (d->head == LOCUS_MODEL_GENERATE || d->head == LOCUS_MODEL_FILL);
+}
+
 static void add_stack(builder *b)
 {
     const model_description *d = b->d;
     b->p->serves = SERVES_ALL;
     b->scaled = NONE;
+    b->few = can_be_few(b);
     value h = embed(b), last;
     (void)build_gift(b->p, h, GIVES_HIDDEN, b->stack, 0);
     h = last = layers(b, h);

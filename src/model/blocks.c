@@ -22,10 +22,20 @@ void begin_tables(builder *b)
         b->relative = slot_norm(b, b->relative, SLOT_RELATIVE_NORM_GAIN, 0, d->norm_epsilon);
 }
 
-/* residual + map_o(attention(x)) */
+/* residual + map_o(y), y what attention gives; behind the last one of rows that are wanted. */
+static value behind(builder *b, value y, model_slot slot, int64_t l, int last, value residual)
+{
+    if (last && b->few) {
+        y = build_pick(b->p, LAST, y, BY_LAST);
+        residual = build_pick(b->p, LAST, residual, BY_LAST);
+    }
+    return slot_map(b, y, slot, l, LOCUS_IDENTITY, NONE, residual);
+}
+
 static value self_attention(builder *b, value x, int64_t l, value residual)
 {
-    return slot_map(b, attend_self(b, x, l), SLOT_O, l, LOCUS_IDENTITY, NONE, residual);
+    const int last = l == b->d->layers - 1 && !b->d->cross;
+    return behind(b, attend_self(b, x, l), SLOT_O, l, last, residual);
 }
 
 /* k and v of the encoder's states, which sessions make once for all steps. */
@@ -55,8 +65,8 @@ static value cross_attention(builder *b, value x, int64_t l, value residual)
                               .v = {kv, b->d->heads * b->d->head_dim},
                               .attention = b->cross,
                               .layer = l};
-    return slot_map(b, build_attend(b->p, in, &rule), SLOT_CROSS_O, l, LOCUS_IDENTITY, NONE,
-                    residual);
+    return behind(b, build_attend(b->p, in, &rule), SLOT_CROSS_O, l, l == b->d->layers - 1,
+                  residual);
 }
 
 /* residual + map_out(activation(map_in(x)) [* map_gate(x)]) */

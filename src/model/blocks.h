@@ -21,6 +21,7 @@ typedef struct builder {
     value pos_q, pos_k; /* projections of positions that all layers have; NONE */
     value turns;
     int self, cross; /* attentions */
+    int few;         /* 1: what is behind the last attention can run for some rows alone */
     locus_error *error;
 } builder;
 

@@ -82,6 +82,31 @@ static locus_status check_workspace(const locus_model_pass *pass, const run_memo
                       memory->work_bytes, aligned ? "a" : "no", pass->bytes);
 }
 
+/* 1: the last states of the last stack. */
+static int wants_last(const run *r)
+{
+    const locus_model_pass *p = r->pass;
+    const int stack = p->first_stack + p->stack_count - 1;
+    float *const *hidden = p->stack_count > 1 ? r->results->decoder_hidden : r->results->hidden;
+    return hidden != NULL && hidden[p->model->stacks[stack].layers] != NULL;
+}
+
+/* How many rows are wanted, and whether the last layer can do without the others. */
+static void count_rows(run *r)
+{
+    const locus_model_pass *p = r->pass;
+    const int64_t *offsets = p->offsets[p->first_stack];
+    const uint32_t all = SERVES_LAST | SERVES_EMBEDDING;
+    r->rows[NEXT] = 0;
+    for (int64_t s = 0; s < p->sequences; s++) r->rows[NEXT] += offsets[s + 1] > offsets[s];
+    if ((r->serves & all) != 0 || p->model->program.trains) return;
+    const int next = (r->serves & (SERVES_NEXT | SERVES_LOGITS)) == SERVES_NEXT;
+    const int asked = r->asked && model_last_stack(p->model)->head == LOCUS_MODEL_FILL &&
+                      (r->serves & SERVES_LOGITS) != 0;
+    r->few = next || asked;
+    if (r->few) r->rows[LAST] = asked ? r->rows[ASKED] : r->rows[NEXT];
+}
+
 /* What is wanted of a pass, and what it is about. */
 static void take_batch(run *r)
 {
@@ -91,8 +116,7 @@ static void take_batch(run *r)
     if (to->logits != NULL) r->serves |= SERVES_LOGITS;
     if (to->next != NULL) r->serves |= SERVES_NEXT;
     if (to->embedding != NULL) r->serves |= SERVES_EMBEDDING;
-    if (r->keeps || (to->hidden != NULL && to->hidden[r->pass->model->stacks[0].layers] != NULL))
-        r->serves |= SERVES_LAST;
+    if (r->keeps || wants_last(r)) r->serves |= SERVES_LAST;
     r->ids[r->pass->first_stack] = batch->ids;
     if (r->pass->stack_count > 1) r->ids[1] = batch->decoder_ids;
     r->types = batch->types;
@@ -100,6 +124,7 @@ static void take_batch(run *r)
     r->asked = batch->rows != NULL;
     r->memory = batch->memory;
     if (r->asked) r->rows[ASKED] = batch->row_count;
+    count_rows(r);
 }
 
 /* ids and the like stay beside what is kept. */

@@ -17,6 +17,7 @@ void pass_rows(const locus_model_pass *p, int64_t rows[EXTENTS])
     rows[TOKENS] = rows[ASKED] = p->tokens[0];
     rows[TARGET] = p->tokens[1];
     rows[SEQUENCES] = rows[NEXT] = p->sequences;
+    rows[LAST] = p->tokens[p->first_stack + p->stack_count - 1];
     rows[DISTANCES] = p->distance_rows;
     rows[TURNED] = p->cache != NULL ? p->tokens[p->first_stack] : 0;
 }

@@ -35,6 +35,7 @@ typedef enum extent {
     TARGET,    /* tokens of the decoder behind an encoder                   */
     ASKED,     /* tokens whose logits are asked for                         */
     NEXT,      /* the last token of each sequence that has any              */
+    LAST,      /* tokens that the last layer goes on with, behind attention */
     DISTANCES, /* between tokens of the longest sequence                    */
     TURNED,    /* tokens whose keys go to a cache, turned by their position */
     EXTENTS,
@@ -78,7 +79,7 @@ typedef struct part {
 } part;
 
 /* Numbers that pick rows of a table. */
-typedef enum picker { BY_IDS, BY_TYPES, BY_POSITIONS, BY_ASKED, BY_NEXT } picker;
+typedef enum picker { BY_IDS, BY_TYPES, BY_POSITIONS, BY_ASKED, BY_NEXT, BY_LAST } picker;
 
 /* to[to_first + sum of i to_stride] = from[sum of i from_stride] / divisor, over all i < extent */
 typedef struct move_rule {

@@ -19,6 +19,7 @@ const int32_t *run_numbers(const run *r, picker by, int stack)
     case BY_TYPES: return r->types;
     case BY_POSITIONS: return r->position[stack];
     case BY_ASKED: return r->picked;
+    case BY_LAST: return (r->serves & SERVES_NEXT) != 0 ? r->next : r->picked;
     default: return r->next;
     }
 }
@@ -37,12 +38,12 @@ static void set_positions(const run *r, int stack)
     }
 }
 
-static void set_next(run *r)
+static void set_next(const run *r)
 {
     const int64_t *offsets = r->pass->offsets[r->pass->first_stack];
-    r->rows[NEXT] = 0;
+    int64_t count = 0;
     for (int64_t s = 0; s < r->pass->sequences; s++)
-        if (offsets[s + 1] > offsets[s]) r->next[r->rows[NEXT]++] = (int32_t)(offsets[s + 1] - 1);
+        if (offsets[s + 1] > offsets[s]) r->next[count++] = (int32_t)(offsets[s + 1] - 1);
 }
 
 /* ---- forward ---- */

@@ -17,6 +17,7 @@ struct run {
     uint32_t serves; /* results that are wanted */
     int keeps;       /* 1: the backward pass comes, or has begun */
     int asked;       /* 1: logits of some rows alone; their numbers: */
+    int few;         /* 1: the last layer goes on with the rows alone that are wanted */
     const int32_t *ids[2], *types, *picked;
     const float *const *memory;
     int32_t *position[2], *next;

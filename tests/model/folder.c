@@ -88,6 +88,9 @@ const test_model test_models[] = {
      "{\"model_type\": \"transfo-xl\", \"d_model\": 24, \"n_layer\": 2, \"n_head\": 3, "
      "\"d_head\": 10, \"d_inner\": 40, \"d_embed\": 16, \"vocab_size\": 50, \"cutoffs\": [10, 30], "
      "\"div_val\": 2, \"mem_len\": 12, \"clamp_len\": 20}"},
+    {"lab-tupe", "locus-lab",
+     "{\"model_type\": \"locus-lab\", \"width\": 24, \"layers\": 2, \"heads\": 3, "
+     "\"vocabulary\": 50, \"causal\": false, \"scheme\": \"tupe\", \"positions\": 64}"},
     {"t5", "t5", "{\"model_type\": \"t5\", " T5 "}"},
     {"mt5", "mt5", "{\"model_type\": \"mt5\", " T5 ", \"feed_forward_proj\": \"gated-gelu\"}"},
     {"umt5", "umt5",

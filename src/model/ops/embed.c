@@ -48,10 +48,11 @@ static locus_embedding picked(const run *r, const op *o)
                              run_numbers(r, o->as.embed.by[0], 0), 0, 1.0f};
 }
 
-/* All tokens, where nobody asks for some. */
+/* All rows: where nobody asks for some, and where the others are gone already. */
 static int picks_all(const run *r, const op *o)
 {
-    return o->as.embed.by[0] == BY_ASKED && !r->asked;
+    const picker by = o->as.embed.by[0];
+    return by == BY_LAST ? !r->few : r->few || (by == BY_ASKED && !r->asked);
 }
 
 static locus_status pick_forward(const run *r, const op *o)
