@@ -153,6 +153,20 @@ static int is_model(const char *folder)
     return length > 0 && length < PATH_MAX && access(path, F_OK) == 0;
 }
 
+/* 1: a model is read from files of this name: configurations, vocabularies, weights. */
+static int is_read(const char *path)
+{
+    static const char *const ends[] = {".json", ".txt", ".model", ".spm", ".bin", ".gguf"};
+    const char *slash = strrchr(path, '/');
+    const char *name = slash != NULL ? slash + 1 : path;
+    const char *end = strrchr(name, '.');
+    if (end == NULL) return 0;
+    if (strcmp(end, ".safetensors") == 0) return strncmp(name, "model", 5) == 0;
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (strcmp(end, ends[i]) == 0) return 1;
+    return 0;
+}
+
 int cli_output_apart(const char *command, const char *output, const char *input)
 {
     char quoted[QUOTED];
@@ -162,9 +176,9 @@ int cli_output_apart(const char *command, const char *output, const char *input)
         return cli_complain(command, CLI_USAGE,
                             "%s: the output is an input, which it would replace",
                             text_quote(quoted, sizeof quoted, output));
-    if (S_ISDIR(in.st_mode) && is_model(input) && is_above(&in, output))
+    if (S_ISDIR(in.st_mode) && is_read(output) && is_model(input) && is_above(&in, output))
         return cli_complain(command, CLI_USAGE,
-                            "%s: the output is in the folder of the model, which it would change",
+                            "%s: a model is read from files of that name, and this one from that folder",
                             text_quote(quoted, sizeof quoted, output));
     return CLI_DONE;
 }

@@ -161,6 +161,16 @@ const class_rules *locus_class_rules_of_model(const char *model_type, size_t byt
     return listed(other_families, model_type, bytes) ? &other_rules : NULL;
 }
 
+/* A family whose own class reads SentencePiece, and a vocab.txt alone (ALBERT's Chinese and chemical
+ * checkpoints): their authors open it as BERT's. */
+static const class_rules *rules_of_family(const read_files *f, const json_value *family)
+{
+    const class_rules *rules = locus_class_rules_of_model(family->text, family->bytes);
+    const int other = rules != NULL && rules->files == FILES_SENTENCEPIECE &&
+                      !locus_read_has_spm(f) && locus_read_exists(f, "vocab.txt");
+    return other ? locus_class_rules_find("BertTokenizer", 13) : rules;
+}
+
 /* "RobertaForMaskedLM", "BertModel", "GPT2LMHeadModel": the class of the name in front. */
 static const class_rules *rules_of_architecture(const json_value *value)
 {
@@ -201,7 +211,7 @@ const class_rules *locus_class_rules_of(const read_files *f, const json_value **
     *named = is_text(class) ? class : is_text(family) ? family : is_text(first) ? first : NULL;
     if (*named == NULL || locus_class_is_generic(*named)) return NULL;
     if (*named == class) return locus_class_rules_find(class->text, class->bytes);
-    if (*named == family) return locus_class_rules_of_model(family->text, family->bytes);
+    if (*named == family) return rules_of_family(f, family);
     return rules_of_architecture(first);
 }
 

@@ -212,6 +212,8 @@ static const char *find_spm(const read_files *f)
     return NULL;
 }
 
+int locus_read_has_spm(const read_files *f) { return find_spm(f) != NULL; }
+
 static const class_rules *rules_named(const char *name)
 {
     return locus_class_rules_find(name, strlen(name));

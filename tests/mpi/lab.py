@@ -163,12 +163,11 @@ def case_killed():
 
 
 def case_comparison():
-    """Runs over ranks are the runs of one process; so are the files around them."""
+    """Runs over ranks are the runs of one process; so are the files around them. Progress is for terminals."""
     alone, spread = ROOT / "alone", ROOT / "spread"
     lab(0, *RUN, "-o", alone)
     said = lab(2, *RUN, "-o", spread)
-    ended = [line for line in said.stderr.splitlines() if ": done; " in line]
-    if len(ended) != 3 or "3 of 3 runs" not in ended[-1] or said.stdout.count("report: ") != 1:
+    if ": done; " in said.stderr or said.stdout.count("report: ") != 1:
         return f"progress: {said.stderr.strip()[:300]} {said.stdout.strip()[:300]}"
     for scheme in ("t5", "rope", "none"):
         problem = same(alone / f"runs/copy/{scheme}/seed1", spread / f"runs/copy/{scheme}/seed1")
