@@ -124,8 +124,8 @@ void cli_output_begin(cli_output *output, const char *path);
 /* Close and rename it; an exit code. */
 int cli_output_finish(cli_output *output, const char *command);
 
-/* An output must not be a file that is read, or lie in the folder of a model that is: one line, and
- * CLI_USAGE. cli_parse asks this of every CLI_OUTPUT and every CLI_INPUT that a command was given. */
+/* An output must not be a file that is read, nor have a name that models are read from, in the folder
+ * of one: one line, and CLI_USAGE. cli_parse asks this of every CLI_OUTPUT and CLI_INPUT. */
 int cli_output_apart(const char *command, const char *output, const char *input);
 
 /* A picture into the file `path`, NULL: to stdout; an exit code. */

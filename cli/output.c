@@ -177,8 +177,9 @@ int cli_output_apart(const char *command, const char *output, const char *input)
                             "%s: the output is an input, which it would replace",
                             text_quote(quoted, sizeof quoted, output));
     if (S_ISDIR(in.st_mode) && is_read(output) && is_model(input) && is_above(&in, output))
-        return cli_complain(command, CLI_USAGE,
-                            "%s: a model is read from files of that name, and this one from that folder",
-                            text_quote(quoted, sizeof quoted, output));
+        return cli_complain(
+            command, CLI_USAGE,
+            "%s: a model is read from files of that name, and this one from that folder",
+            text_quote(quoted, sizeof quoted, output));
     return CLI_DONE;
 }

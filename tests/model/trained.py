@@ -201,6 +201,7 @@ def fetch(entry, folder):
     if is_there(folder):
         return None
     models = os.path.dirname(folder)
+    os.makedirs(models, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=models) as scratch:
         reason = download(entry, scratch)
         if reason is not None:
