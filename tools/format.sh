@@ -16,7 +16,7 @@ done
 [ -n "$formatter" ] || { echo "format: clang-format 14 is not installed" >&2; exit 77; }
 
 sources() {
-    for folder in include src cli examples bench bindings tests; do
+    for folder in include src lab cli examples bench bindings tests; do
         [ -d "$folder" ] && find "$folder" -name '*.[ch]' -type f
     done | LC_ALL=C sort
 }

@@ -25,7 +25,7 @@ def bench(locus, *options):
 def commit():
     def git(*words):
         return subprocess.run(["git", *words], cwd=DOCS, capture_output=True, text=True).stdout.strip()
-    return git("rev-parse", "--short=10", "HEAD") + (", with changes" if git("status", "--porcelain", "src", "bench", "cli") else "")
+    return git("rev-parse", "--short=10", "HEAD") + (", with changes" if git("status", "--porcelain", "src", "lab", "bench", "cli") else "")
 
 
 def table(columns, rows):

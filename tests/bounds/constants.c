@@ -305,6 +305,8 @@ named_constant *constants_read(const char *root, size_t *count)
     list all = {0};
     read_folder(&all, root, "include/locus", "include");
     read_folder(&all, root, "src", NULL);
+    read_folder(&all, root, "lab", "lab");
+    read_folder(&all, root, "bench", "bench");
     read_folder(&all, root, "cli", "cli");
     read_folder(&all, root, "bindings/python/src", "python");
     read_folder(&all, root, "bindings/python/locus", "python");

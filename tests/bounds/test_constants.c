@@ -22,19 +22,33 @@ typedef struct line {
 static line lines[MOST_LINES];
 static size_t line_count;
 
+/* FOLDER/NAME,NAME,...: an entry for each name. */
+static void add_names(const char *names, const char *kind, const char *text)
+{
+    const size_t folder = strcspn(names, "/");
+    if (!CHECK(names[folder] == '/', "not FOLDER/NAME: %s", names)) return;
+    for (const char *at = names + folder; *at != '\0' && line_count < MOST_LINES;) {
+        const size_t length = strcspn(++at, ",");
+        line *l = &lines[line_count++];
+        memset(l, 0, sizeof *l);
+        snprintf(l->name, sizeof l->name, "%.*s/%.*s", (int)folder, names, (int)length, at);
+        snprintf(l->kind, sizeof l->kind, "%s", kind);
+        snprintf(l->text, sizeof l->text, "%s", text);
+        at += length;
+    }
+}
+
 static void read_lines(const char *path)
 {
     FILE *file = fopen(path, "r");
-    char text[512];
+    char row[1024], names[512], kind[16], text[200];
     if (!CHECK(file != NULL, "%s is missing", path)) return;
-    while (fgets(text, sizeof text, file) != NULL && line_count < MOST_LINES) {
-        line *l = &lines[line_count];
-        if (text[0] == '#' || text[0] == '\n') continue;
-        memset(l, 0, sizeof *l);
-        if (CHECK(sscanf(text, "%99s %15s %199[^\n]", l->name, l->kind, l->text) == 3,
-                  "not NAME KIND TEXT: %s", text))
-            line_count++;
-    }
+    while (fgets(row, sizeof row, file) != NULL)
+        if (row[0] != '#' && row[0] != '\n' &&
+            CHECK(sscanf(row, "%511s %15s %199[^\n]", names, kind, text) == 3,
+                  "not NAMES KIND TEXT: %s", row))
+            add_names(names, kind, text);
+    CHECK(line_count < MOST_LINES, "more than %d names", MOST_LINES - 1);
     fclose(file);
 }
 

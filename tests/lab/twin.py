@@ -21,7 +21,7 @@ torch.set_num_threads(1)
 LOSS_TOLERANCE = 1e-5      # float32 sums of a few thousand terms against double
 GRADIENT_TOLERANCE = 1e-4  # of the largest entry of the tensor
 STEPS = 50
-PART_TOKENS = int(re.search(r"PART_TOKENS = (\d+)", Path("src/lab/parts.c").read_text()).group(1))  # of a part of a batch
+PART_TOKENS = int(re.search(r"PART_TOKENS = (\d+)", Path("lab/parts.c").read_text()).group(1))  # of a part of a batch
 SCHEMES = ("none sinusoidal learned shaw relative_key relative_key_query transformer_xl t5 tupe "
            "deberta alibi kerple rope xpos").split()
 

@@ -13,7 +13,7 @@ planted() { # FILE TEXT: a small tree with one extra line in one file
         printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <locus/status.h>\n#include "core/size.h"\n' \
             >"$SCRATCH/tree/src/$folder/file.c"
     done
-    mkdir -p "$SCRATCH/tree/cli" "$SCRATCH/tree/bench" "$SCRATCH/tree/include/locus"
+    mkdir -p "$SCRATCH/tree/cli" "$SCRATCH/tree/lab" "$SCRATCH/tree/bench" "$SCRATCH/tree/include/locus"
     printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <locus/locus.h>\n#include "cli.h"\n' \
         >"$SCRATCH/tree/cli/file.c"
     printf '/* SPDX-License-Identifier: Apache-2.0 */\n#include <locus/locus.h>\n' >"$SCRATCH/tree/bench/file.h"
@@ -49,6 +49,7 @@ upward src/schemes/file.c '<immintrin.h>'
 upward src/core/file.c '"size.h"'
 upward cli/file.c '"core/size.h"'
 upward cli/file.c '"nn/linear.h"'
+upward lab/file.c '"attention/plan.h"'
 upward bench/file.h '"nn/linear.h"'
 upward bench/file.h '"core/size.h"'
 upward bench/file.c '"attention/plan.h"'
@@ -88,6 +89,10 @@ planted ""
 printf '#include "layer/two.h"\n' >"$SCRATCH/tree/src/layer/one.h"
 printf '#include "layer/one.h"\n' >"$SCRATCH/tree/src/layer/two.h"
 refuse "headers that include each other must be caught" tools/check-layers "$SCRATCH/tree"
+planted ""
+printf 'int bench_one(int a)\n{\n    return bench_two(a);\n}\n' >>"$SCRATCH/tree/bench/file.c"
+printf 'int bench_two(int a)\n{\n    return bench_one(a);\n}\n' >"$SCRATCH/tree/bench/other.c"
+refuse "a circle outside of src must be caught" tools/check-layers "$SCRATCH/tree"
 
 begin source/rules
 check "patterns" tools/check-source

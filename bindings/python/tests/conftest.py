@@ -5,6 +5,7 @@ import faulthandler
 import os
 import pathlib
 import signal
+import sys
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ import locus
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "tests" / "golden"
+sys.path.append(str(ROOT / "bench" / "python"))  # locus_bench
 
 B, H, T, D = 2, 3, 9, 8
 

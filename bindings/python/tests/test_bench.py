@@ -10,10 +10,10 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-import locus.bench.__main__ as bench  # noqa: E402
+import locus_bench.__main__ as bench  # noqa: E402
 import locus.torch  # noqa: E402
-from locus.bench import hub, measure, report  # noqa: E402
-from locus.bench.contest import Contest  # noqa: E402
+from locus_bench import hub, measure, report  # noqa: E402
+from locus_bench.contest import Contest  # noqa: E402
 
 SMALL = "--sizes 16,24 --heads 2 --width 8 --rounds 2 --enough 0 --no-flex --layers 1 --threads 1".split()
 
@@ -148,7 +148,7 @@ def test_without_onnx_runtime_the_table_says_so(tmp_path, monkeypatch):
 
 def test_sentences(tmp_path, monkeypatch):
     """Lines of a file in batches that the peers choose: everybody gives the same vectors, in the order of the lines."""
-    from locus.bench import contests, runtime
+    from locus_bench import contests, runtime
     from transformers import BertConfig, BertModel
 
     config = BertConfig(vocab_size=1100, hidden_size=24, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32)
@@ -167,8 +167,8 @@ def test_sentences(tmp_path, monkeypatch):
 
 
 def test_learned_positions_end(monkeypatch):
-    from locus.bench import runtime
-    from locus.bench.contest import Shape
+    from locus_bench import runtime
+    from locus_bench.contest import Shape
 
     assert runtime.minilm(Shape(1, 12, runtime.MOST_TOKENS + 1, 64), None) is None
     assert runtime.mpnet(Shape(1, 12, runtime.MOST_TOKENS + 1, 64), None) is None

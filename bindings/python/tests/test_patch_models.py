@@ -18,7 +18,7 @@ import patch_models as models  # noqa: E402
 from patch_compare import FORWARD, check_gradients, counted, errors  # noqa: E402, F401
 
 import locus.torch  # noqa: E402
-from locus.bench import shapes  # noqa: E402
+from locus_bench import shapes  # noqa: E402
 
 
 def logits(model, seed=3):

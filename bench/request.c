@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench.h"
-#include "text.h"
+#include "bench/measure.h"
+#include "cli/text.h"
 
 enum { WORD = 64, MOST_N = 65536, MOST_D = 1024, MOST_WIDTH = 16384, MOST_THREADS = 256 };
 

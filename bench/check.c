@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "bench/measure.h"
 
 const double bench_output_tolerance = 5e-6, bench_gradient_tolerance = 2e-5;
 static const double peer_tolerance = 1e-4;

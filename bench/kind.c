@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "bench.h"
-#include "terms.h"
+#include "bench/measure.h"
+#include "cli/terms.h"
 
 /* ---- the kinds ---- */
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
+#include "bench/measure.h"
 
 static int ascending(const void *x, const void *y)
 {

@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CLI_BENCH_H
-#define CLI_BENCH_H
+#ifndef BENCH_MEASURE_H
+#define BENCH_MEASURE_H
 
-/* locus bench, in the order in which it works: what is asked for (bench_request.c), what
- * the schemes are set to (bench_kind.c), tensors and plans (bench_build.c), the output
- * against the oracle (bench_check.c), the clock (bench_run.c), the yardstick of decoding
- * (bench_read.c), figures (bench_figure.c), tables (bench_print.c), a chart (bench_svg.c). Lines for linear maps are built in
- * bench_linear.c and then go the same way. */
+/* locus bench, in the order in which it works: what is asked for (request.c), what the schemes
+ * are set to (kind.c), tensors and plans (build.c), one call (call.c), the output against the oracle
+ * (check.c), the clock (run.c), the yardstick of decoding (read.c), figures (figure.c), tables (print.c), a
+ * chart (svg.c). Lines for linear maps are built in linear_lines.c and then go the same way. */
 
+#include "bench/bench.h"
 #include "bench/halves.h"
 #include "bench/limits.h"
 #include "bench/linear.h"
 #include "bench/yardstick.h"
-#include "cli.h"
+#include "cli/cli.h"
 #include <locus/locus.h>
 #include <locus/problem.h>
 
@@ -160,15 +160,7 @@ typedef struct bench {
     uint32_t rounds;                 /* that were run                                     */
 } bench;
 
-/* ---- bench_request.c ---- */
-
-typedef struct bench_values {
-    const char *schemes, *n, *d, *direction, *isas, *threads, *dtypes, *svg, *mask;
-    uint32_t heads, batch, rounds;
-    double dropout;
-    int causal, padded, peaked, kept, decode, prepared, by_tokens, linear, operators, full,
-        no_baseline, json, markdown, mpi, ragged;
-} bench_values;
+/* ---- request.c ---- */
 
 /* CLI_DONE, or the exit code after a complaint. */
 int bench_read_request(bench_request *request, const bench_values *values);
@@ -180,7 +172,7 @@ const char *bench_direction_at(size_t index);
  * can be compared. */
 int bench_compares_threads(const bench_request *request);
 
-/* ---- bench_kind.c ---- */
+/* ---- kind.c ---- */
 
 /* All kinds, in the order of the schemes; those that act on a layer's input are left out,
  * since at this level they are plain attention. */
@@ -193,7 +185,7 @@ LOCUS_MUST_CHECK locus_status bench_build_problem(locus_problem **p, const bench
 /* Useful flops of one call: only the arithmetic of the cheapest exact algorithm known. */
 double bench_flops(const bench_row *row);
 
-/* ---- bench_build.c ---- */
+/* ---- build.c ---- */
 
 LOCUS_MUST_CHECK locus_status bench_build(bench *b, locus_error *error);
 void bench_free(bench *b);
@@ -202,23 +194,23 @@ void bench_free(bench *b);
 char *bench_row_name(char *buffer, size_t capacity, const bench_row *row);
 const char *bench_direction_name(bench_direction direction);
 
-/* ---- bench_linear.c ---- */
+/* ---- linear_lines.c ---- */
 
 /* Lines behind those of attention: tokens x inputs x outputs x directions x ... */
 size_t bench_linear_rows(const bench_request *request);
 LOCUS_MUST_CHECK locus_status bench_build_linear(bench *b);
 
-/* ---- bench_operators.c ---- */
+/* ---- operator_lines.c ---- */
 
 /* Measures and prints; an exit code. */
 int bench_operators(const bench_request *request, const bench_values *values);
 
-/* ---- bench_ragged.c ---- */
+/* ---- ragged.c ---- */
 
 /* Measures and prints; an exit code. */
 int bench_ragged(const bench_request *request, const bench_values *values);
 
-/* ---- bench_linear.c, extents ---- */
+/* ---- linear_lines.c, extents ---- */
 
 /* What a line was measured on. */
 typedef struct bench_extents {
@@ -231,7 +223,7 @@ bench_extents bench_row_extents(const bench_row *row);
 /* "n 512, d 64", "n 512, 768 to 3072" */
 char *bench_extents_text(char *buffer, size_t capacity, const bench_extents *e);
 
-/* ---- bench_check.c ---- */
+/* ---- check.c ---- */
 
 extern const double bench_output_tolerance, bench_gradient_tolerance;
 
@@ -242,21 +234,24 @@ LOCUS_MUST_CHECK locus_status bench_check(bench *b, bench_row *row, locus_error 
  * nothing. */
 int bench_peer_agrees(const bench *b, const bench_row *row);
 
-/* ---- bench_run.c ---- */
+/* ---- call.c ---- */
 
 LOCUS_MUST_CHECK locus_status bench_forward(bench *b, bench_row *row, locus_error *error);
 LOCUS_MUST_CHECK locus_status bench_backward(bench *b, bench_row *row, const locus_tensor *dout,
                                              locus_error *error);
+
+/* ---- run.c ---- */
+
 LOCUS_MUST_CHECK locus_status bench_run(bench *b, locus_error *error);
 
-/* ---- bench_read.c ---- */
+/* ---- read.c ---- */
 
 /* The yardstick of decoding: its name, what comes before it and before ours, the pass itself. */
 const char *bench_read_name(const bench_row *row);
 void bench_read_flush(const bench_row *row);
 float bench_read(const bench_row *row, const bench_loops *loops);
 
-/* ---- bench_figure.c ---- */
+/* ---- figure.c ---- */
 
 typedef struct bench_figures {
     double ms_median, ms_min, ms_max; /* over the rounds                       */
@@ -271,7 +266,7 @@ typedef struct bench_figures {
 
 void bench_figure(bench_figures *f, const bench *b, const bench_row *row);
 
-/* ---- bench_print.c, bench_svg.c ---- */
+/* ---- print.c, svg.c ---- */
 
 void bench_print_text(const bench *b);
 void bench_print_markdown(const bench *b);

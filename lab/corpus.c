@@ -11,7 +11,7 @@
 #include "io/system.h"
 #include "io/tensorfile.h"
 
-/* The packed novels, put into the program by the assembler: src/lab/corpus/PROVENANCE.md. */
+/* The packed novels, put into the program by the assembler: lab/corpus/PROVENANCE.md. */
 __asm__(".section .rodata\n"
         ".global lab_austen\n.hidden lab_austen\nlab_austen:\n"
         ".incbin \"" LAB_CORPUS_FILE "\"\n"

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "bench.h"
-#include "json.h"
+#include "bench/measure.h"
+#include "cli/json.h"
 
 enum {
     DOCUMENTS = 8,

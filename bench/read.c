@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* locus bench --decode: the yardstick. One query must read the keys, the values and, of every
  * table, the rows that its distances reach: as many as there are keys, at most. */
-#include "bench.h"
+#include "bench/measure.h"
 
 enum { MOST_READ = 6 };
 

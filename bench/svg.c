@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "bench.h"
-#include "machine.h"
-#include "text.h"
+#include "bench/measure.h"
+#include "cli/machine.h"
+#include "cli/text.h"
 
 enum {
     LABELS = 500, /* width of the names           */

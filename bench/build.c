@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
-#include "machine.h"
+#include "bench/measure.h"
+#include "cli/machine.h"
 
 /* ---- names ---- */
 

@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bench.h"
-#include "json.h"
-#include "machine.h"
-#include "text.h"
+#include "bench/measure.h"
+#include "cli/json.h"
+#include "cli/machine.h"
+#include "cli/text.h"
 
 /* ---- the machine ---- */
 

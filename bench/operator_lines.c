@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "bench.h"
+#include "bench/measure.h"
 #include "bench/operators.h"
-#include "json.h"
+#include "cli/json.h"
 
 enum { ROWS = 512, WIDTH = 768, CALLS = 20 };
 static const double tolerance = 2e-5;

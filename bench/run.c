@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "bench.h"
+#include "bench/measure.h"
 
 enum { MOST_CALLS = 200, FAR_FLOATS = 1 << 24, LEAST_ROUNDS = 3 };
 
@@ -23,26 +23,6 @@ static void progress(const char *what, const char *name)
 }
 
 /* ---- one call ---- */
-
-locus_status bench_forward(bench *b, bench_row *row, locus_error *error)
-{
-    if (row->tables != NULL)
-        return locus_forward_prepared(row->plan, row->tables, &row->in, &row->results, b->workspace,
-                                      b->workspace_bytes, error);
-    return locus_forward(row->plan, &row->in, &row->results, b->workspace, b->workspace_bytes,
-                         error);
-}
-
-locus_status bench_backward(bench *b, bench_row *row, const locus_tensor *dout, locus_error *error)
-{
-    const locus_results dresults = {.size = sizeof dresults, .out = *dout};
-    if (row->backward_tables != NULL)
-        return locus_backward_prepared(row->plan, row->backward_tables, &row->in, &row->results,
-                                       &dresults, &row->input->grad, 0, b->workspace,
-                                       b->workspace_bytes, error);
-    return locus_backward(row->plan, &row->in, &row->results, &dresults, &row->input->grad, 0,
-                          b->workspace, b->workspace_bytes, error);
-}
 
 static locus_status call_row(bench *b, bench_row *row, locus_error *error)
 {
