@@ -27,6 +27,21 @@ static int read_sequence(exchange *x, const json_value *value, job *j)
     return serve_read_text(x, "inputs", first->next, &j->input.pair, &j->input.pair_bytes);
 }
 
+/* Hugging Face's clients send these, and expect a list of lists for a single text, too. */
+static void read_parameters(exchange *x, const json_value *given)
+{
+    static const char *const keys[] = {"top_k", NULL};
+    x->top = -1;
+    if (given == NULL || given->kind == LOCUS_JSON_NULL) return;
+    if (given->kind != LOCUS_JSON_OBJECT) {
+        serve_refuse(&x->refused, 400, "validation", "parameters: expected an object");
+        return;
+    }
+    serve_expect_keys(x, given, keys);
+    x->top = serve_read_integer(x, given, "top_k", -1, 1, 1 << 20);
+    x->nested = 1;
+}
+
 static void read_predict(exchange *x, const json_value *body)
 {
     static const char *const keys[] = {
@@ -35,6 +50,7 @@ static void read_predict(exchange *x, const json_value *body)
     serve_expect_keys(x, body, keys);
     if (!serve_pick_model(x, body, serve_classifies, "classify")) return;
     x->raw_scores = serve_read_flag(x, body, "raw_scores", 0);
+    read_parameters(x, locus_tree_get(body, "parameters"));
     x->one = inputs == NULL || inputs->kind != LOCUS_JSON_ARRAY || inputs->count == 0 ||
              inputs->child->kind != LOCUS_JSON_ARRAY;
     if (inputs == NULL) {
@@ -80,7 +96,8 @@ static void write_labels(json *j, const exchange *x, const job *one)
     for (int64_t c = 0; all != NULL && c < one->count; c++)
         all[c] = (ranked){score(one, c, x->raw_scores), (size_t)c};
     if (all != NULL) qsort(all, (size_t)one->count, sizeof *all, better);
-    for (int64_t c = 0; all != NULL && c < one->count; c++) {
+    const int64_t shown = x->top >= 0 && x->top < one->count ? x->top : one->count;
+    for (int64_t c = 0; all != NULL && c < shown; c++) {
         json_inline_object(j, NULL);
         json_float(j, "score", (float)all[c].score);
         json_text(j, "label", locus_model_label(one->by->model, (int64_t)all[c].index));
@@ -93,7 +110,7 @@ static void write_labels(json *j, const exchange *x, const job *one)
 static void write_predict(exchange *x, FILE *out)
 {
     json j = {.out = out};
-    if (x->one) {
+    if (x->one && !x->nested) {
         write_labels(&j, x, x->jobs[0]);
         return;
     }

@@ -190,6 +190,7 @@ struct exchange {
     size_t job_count;
     atomic_size_t left; /* jobs that are not done */
     int base64, raw_scores, with_texts, one, normalize;
+    int nested;              /* a list of lists, for a single text, too */
     int64_t top;             /* so many of the best; -1: all */
     const json_value *texts; /* of a rerank, to be given back */
     refusal refused;

@@ -73,6 +73,7 @@ missing() {
     has_format || want clang-format-14
     has_openblas || want libopenblas0
     for package in $(page_packages); do want "$package"; done
+    [ "$purpose" != tests ] || has nginx || [ -x /usr/sbin/nginx ] || want nginx-light # in front of two servers
     [ "$purpose" != tests ] || { has mpicc && has mpirun; } || { want libopenmpi-dev && want openmpi-bin; }
     [ "$purpose" != tests ] || { has node || want nodejs; has tsc || want node-typescript; }
     # opens the demo's page
@@ -82,7 +83,8 @@ missing() {
 log=${BUILD:-build}/setup.log # what apt has to say
 
 install() { # PACKAGE...
-    $sudo apt-get install -y -qq --no-install-recommends "$@" >>"$log" 2>&1
+    # RUNLEVEL=1: what is installed is not started
+    RUNLEVEL=1 $sudo apt-get install -y -qq --no-install-recommends "$@" >>"$log" 2>&1
 }
 
 install_missing() {
@@ -114,7 +116,7 @@ install_packages() {
 
     sudo=
     if has apt-get && { [ "$(id -u)" -eq 0 ] || { has sudo && sudo -n true 2>/dev/null; }; }; then
-        [ "$(id -u)" -eq 0 ] || sudo="sudo -n --preserve-env=DEBIAN_FRONTEND"
+        [ "$(id -u)" -eq 0 ] || sudo="sudo -n --preserve-env=DEBIAN_FRONTEND,RUNLEVEL"
         echo "setup: installing$needed$wanted" >&2
         install_missing
         missing
@@ -139,6 +141,7 @@ torch_package=torch==2.13.0
 transformers_package=transformers==4.57.6
 sentence_package=sentence-transformers==5.7.0
 sentencepiece_packages="sentencepiece==0.2.3 protobuf"
+client_packages="openai==3.51.0" # asks locus serve
 
 # In venv-new: today's libraries, beside everything of the first venv that they can share.
 new_packages="transformers==5.23.0 sentence-transformers==6.2.0"
@@ -158,7 +161,7 @@ lacking() { # VENV PACKAGES
 
 make_venv() {
     venv=${BUILD:-build}/venv
-    asked="$python_packages $torch_package $transformers_package $sentence_package $sentencepiece_packages"
+    asked="$python_packages $torch_package $transformers_package $sentence_package $sentencepiece_packages $client_packages"
     answered "$venv" "$asked" && return 0
     has_python_dev || return 0
     mkdir -p "${log%/*}"
@@ -172,7 +175,7 @@ make_venv() {
     }
     echo "$asked" >"$venv/locus-setup.new"
     for package in "$torch_package" "$torch_package $transformers_package" \
-        "$torch_package $transformers_package $sentence_package" "$sentencepiece_packages"; do
+        "$torch_package $transformers_package $sentence_package" "$sentencepiece_packages" "$client_packages"; do
         # shellcheck disable=SC2086
         pip_install $package || {
             lacking "$venv" "${package##* }"

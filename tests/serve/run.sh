@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # locus serve: every door, batches against texts alone, limits, clients that break the rules or vanish,
-# signals. A part uses the clients `openai` and `huggingface_hub` where a venv has them.
+# signals; the clients `openai` and `huggingface_hub` where a venv has them; two servers behind nginx.
 . "$(dirname "$0")/../support/check.sh"
 PYTHONDONTWRITEBYTECODE=1
 export PYTHONDONTWRITEBYTECODE
@@ -39,5 +39,11 @@ if [ -n "${LOCUS_TEST_SANITIZED:-}" ] || ! "$python" -c 'import openai, huggingf
     skip "no venv with openai and huggingface_hub, or a sanitizer run"
 else
     check "openai and huggingface_hub" "$python" tests/serve/clients.py "$LOCUS" "$SCRATCH"
+fi
+begin serve/replicas
+if [ -n "${LOCUS_TEST_SANITIZED:-}" ] || ! PATH=$PATH:/usr/sbin command -v nginx >/dev/null; then
+    skip "no nginx, or a sanitizer run"
+else
+    check "two servers behind nginx, one of them killed" python3 tests/serve/replicas.py "$LOCUS" "$SCRATCH"
 fi
 finish serve

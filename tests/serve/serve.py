@@ -96,6 +96,10 @@ def labels(server):
     _, pair = server.post("/predict", {"inputs": [texts[0], texts[1]], "model": "labels", "raw_scores": True})
     logits = run(os.path.join(scratch, "labels"), texts[0], "--pair", texts[1])[0]["logits"]
     equal(sorted(x["score"] for x in pair), sorted(logits))
+    _, best = server.post("/predict", {"inputs": texts[0], "model": "labels", "parameters": {"top_k": 1}})
+    equal(best, [answer[0][:1]])  # as Hugging Face's clients ask
+    status, refused = server.post("/predict", {"inputs": texts[0], "parameters": {"function_to_apply": "none"}})
+    equal(status, 400, refused)
 
 
 @case
