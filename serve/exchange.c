@@ -253,7 +253,7 @@ static enum MHD_Result take_bytes(exchange *x, const char *bytes, size_t count)
     return MHD_YES;
 }
 
-static void read_body(exchange *x)
+void serve_exchange_read(exchange *x)
 {
     const json_limits limits = {.text = 1024 * (size_t)x->server->options->max_body,
                                 .values = MOST_VALUES,
@@ -311,7 +311,7 @@ enum MHD_Result serve_access(void *cls, struct MHD_Connection *connection, const
         *upload_bytes = 0;
         return take_bytes(x, upload, count);
     }
-    read_body(x);
+    serve_exchange_read(x);
     if (x->refused.status != 0 || x->job_count == 0) return answer(x);
     return queue_jobs(x);
 }

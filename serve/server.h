@@ -213,6 +213,8 @@ __attribute__((format(printf, 4, 5)))
 void serve_refuse(refusal *r, int status, const char *type, const char *format, ...);
 
 void serve_exchange_release(exchange *x);
+/* Its whole body becomes jobs, or a refusal. */
+void serve_exchange_read(exchange *x);
 
 /* ---- a stream (stream.c): what a worker sends while the HTTP library hands it on ---- */
 

@@ -20,6 +20,9 @@ sources() { # TARGET: what it is made of
     fuzz_config | fuzz_generation | fuzz_index | fuzz_weights)
         echo tests/fuzz/scratch.c tests/fuzz/model.c src/model/settings.c src/model/families.c src/model/checkpoint.c \
             src/model/rope.c src/model/generate/settings.c src/model/generate/restrict.c src/model/families/*.c src/schemes/*.c ;;
+    fuzz_body) # the readers of requests; what they call beyond them is the library's
+        echo serve/[!n]*.c cli/json.c cli/text.c cli/complain.c -I. -Icli "$PWD/${BUILD:-build}/liblocus.so" \
+            "-Wl,-rpath,$PWD/${BUILD:-build}" -lmicrohttpd -lpthread ;;
     *) echo tests/fuzz/scratch.c tests/fuzz/fuzz.c src/text/*.c ;;
     esac
 }

@@ -166,9 +166,21 @@ def regex():
         yield ast.literal_eval(name).replace("/", "-"), both[0] + b"\0" + both[1]
 
 
+def body():
+    """The first byte is the number of the path."""
+    bodies = ({"input": ["a", "b"], "model": "embed", "encoding_format": "base64", "dimensions": 8}, {"input": [[1, 2], [3]]},
+              {"prompt": "a", "max_tokens": 3, "temperature": 0.5, "top_p": 0.9, "seed": 7, "stop": ["x"], "stream": True},
+              {"query": "a", "documents": ["b", {"text": "c"}], "top_n": 1, "return_documents": True},
+              {"query": "a", "texts": ["b"], "raw_scores": True}, {"inputs": [["a", "b"], ["c"]], "parameters": {"top_k": 1}},
+              {"inputs": "a", "normalize": False, "truncate": True}, {"ids": [1, 2], "skip_special_tokens": False})
+    for path in range(16):
+        for number, one in enumerate(bodies):
+            yield f"{path}-{number}", bytes([path]) + compact(one)
+
+
 TARGETS = {"fuzz_tokenizer_json": tokenizer_json, "fuzz_sentencepiece": sentencepiece, "fuzz_folder": folder,
            "fuzz_text": text, "fuzz_config": config, "fuzz_generation": generation, "fuzz_index": index,
-           "fuzz_weights": weights, "fuzz_case": case, "fuzz_json": tree, "fuzz_regex": regex}
+           "fuzz_weights": weights, "fuzz_case": case, "fuzz_json": tree, "fuzz_regex": regex, "fuzz_body": body}
 
 if __name__ == "__main__":
     for seed_name, seed in TARGETS[sys.argv[1]]():
