@@ -70,6 +70,12 @@ static int explain_all(const explain_call *call)
 
 /* ---- the command ---- */
 
+static int ends_in(const char *name, const char *ending)
+{
+    const char *dot = name != NULL ? strrchr(name, '.') : NULL;
+    return dot != NULL && strcmp(dot, ending) == 0;
+}
+
 static const char *model_contradiction(const explain_values *v)
 {
     if (v->text == NULL) return "a MODEL needs a --text";
@@ -81,9 +87,9 @@ static const char *model_contradiction(const explain_values *v)
         return "--head and --query need a --layer of the MODEL";
     if (v->csv && v->query == EXPLAIN_NONE && v->stack != NULL && strcmp(v->stack, "cross") == 0)
         return "--csv sums up by distance, and two texts have none between them: give a --query";
-    if (v->layer == EXPLAIN_NONE && (v->csv || v->output != NULL))
-        return "--csv and --output need a --layer of the MODEL; \"locus plot MODEL --what share\" "
-               "draws all of them";
+    if (v->layer == EXPLAIN_NONE && (v->csv || (v->output != NULL && !ends_in(v->output, ".html"))))
+        return "--csv and --output FILE.svg need a --layer of the MODEL; \"locus plot MODEL --what "
+               "share\" draws all of them, and -o FILE.html takes all of them";
     return NULL;
 }
 
@@ -111,9 +117,8 @@ static const char *contradiction(const explain_values *v)
     if (wrong != NULL) return wrong;
     if (v->json && v->csv) return "--json and --csv exclude each other";
     if (v->key != EXPLAIN_NONE && v->query == EXPLAIN_NONE) return "--key needs a --query";
-    const char *ending = v->output != NULL ? strrchr(v->output, '.') : ".svg";
-    if (ending == NULL || strcmp(ending, ".svg") != 0)
-        return "--output: expected a name that ends in .svg";
+    if (v->output != NULL && !ends_in(v->output, ".svg") && !ends_in(v->output, ".html"))
+        return "--output: expected a name that ends in .svg or .html";
     return NULL;
 }
 
@@ -131,6 +136,7 @@ static int explain_run(int argc, char **argv)
     if (!cli_parse(&cmd_explain, argc, argv, &values, &exit_code)) return exit_code;
     const char *wrong = contradiction(&values);
     if (wrong != NULL) return cli_complain("explain", CLI_USAGE, "%s", wrong);
+    if (ends_in(values.output, ".html")) return explain_page(&values);
     if (model_call_is_folder(values.path) && values.layer == EXPLAIN_NONE)
         return explain_shares(&values);
     exit_code = explain_open(&call, &values);
@@ -145,6 +151,8 @@ static const cli_example explain_examples[] = {
      "which terms the heads of a trained model live on, layer by layer"},
     {"locus explain deberta-v3-xsmall --text \"Hello world\" --layer 3 --head 2 -o terms.svg",
      "one head: the terms of its scores, by distance and for the strongest pairs"},
+    {"locus explain deberta-v3-xsmall --text \"The keys to the cabinet are here.\" -o page.html",
+     "where every head looks without and with positions: one page with a switch"},
     {"locus explain opus-mt-en-fr --text \"My name is Sarah.\" --stack cross --layer 3 --head 2",
      "which words of the text a head of the decoder asks while it translates"},
     {"locus explain --scheme t5 --tokens \"the cat sat on the mat\"",
@@ -195,8 +203,9 @@ static const cli_option explain_options[] = {
     {.name = "causal", .help = "queries do not see later keys", .kind = CLI_FLAG, FIELD(causal)},
     {.name = "seed", .argument = "S", .help = "of the weights (2017)", .kind = CLI_INTEGER,
      .maximum = UINT32_MAX, FIELD(seed)},
-    {.name = "output", .letter = 'o', .argument = "FILE.svg",
-     .help = "also write a picture: stacked bars of a query, heatmaps of all pairs",
+    {.name = "output", .letter = 'o', .argument = "FILE",
+     .help = "also write a picture: stacked bars of a query, heatmaps of all pairs; instead, as FILE.html, a page "
+             "whose switch takes position out of the score and puts it back, for every head",
      .kind = CLI_OUTPUT, FIELD(output)},
     {.name = "json", .help = "print JSON", .kind = CLI_FLAG, FIELD(json)},
     {.name = "csv", .help = "print CSV", .kind = CLI_FLAG, FIELD(csv)},

@@ -10,6 +10,7 @@
  *     explain_print.c    the views as tables
  *     explain_data.c     the views as JSON and CSV
  *     explain_figure.c   the views as pictures
+ *     explain_page.c     the position switch on them, as a page
  *     model_shares.c     the terms of every head of a model, and explain_shares.c: as a table */
 
 #include "cli.h"
@@ -139,6 +140,9 @@ void explain_picture_summary(explain_picture *picture, const explain_call *call,
 /* Into values->output; exit codes. */
 int explain_draw_row(const explain_call *call, const explain_row *row);
 int explain_draw_summary(const explain_call *call, const explain_summary *summary);
+
+/* -o page.html: the position switch on the heads of a call; of a model without a layer, on all of them. */
+int explain_page(const explain_values *values);
 
 /* ---- every head of a model ---- */
 

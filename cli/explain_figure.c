@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <locus/picture.h>
+
 #include "explain.h"
 
 enum { MOST_BARS = 64, CAPTION = 256 }; /* beyond them bars become curves */
@@ -64,7 +66,8 @@ int explain_draw_row(const explain_call *call, const explain_row *row)
         series[t] = (locus_series){.size = sizeof(locus_series),
                                    .name = call->terms[t]->name,
                                    .y = shown + (int64_t)t * row->keys,
-                                   .count = (size_t)row->keys};
+                                   .count = (size_t)row->keys,
+                                   .ink = locus_picture_term_ink(call->terms[t]->name)};
     weight.y = shown + (int64_t)call->info.terms * row->keys;
     weight.count = (size_t)row->keys;
     const locus_panel panels[] = {

@@ -5,22 +5,40 @@ are, so the page reads the same with scripts off."""
 import base64
 import gzip
 import hashlib
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # In the order of their imports.
-SCRIPTS = ("dom", "module", "state", "draw", "options", "controls", "repeat", "take", "explore", "live", "lessons", "found", "tables", "main")
+SCRIPTS = ("dom", "switch_numbers", "switch_picture", "switch", "module", "state", "draw", "options", "controls", "repeat", "take", "explore", "live", "lessons", "found", "tables", "main")
+
+# For whoever links to the page: card.png lies beside it.
+SHARED = """<meta property="og:title" content="Where is a token? Position in attention, scheme by scheme">
+<meta property="og:description" content="One head of a trained model, its positions off and on; every scheme computed in the page.">
+<meta property="og:image" content="card.png">
+<meta property="og:image:width" content="1200">
+<meta property="og:image:height" content="630">
+<meta name="twitter:card" content="summary_large_image">
+"""
+
+HERO = """<header class="hero">
+<h1>Where is a token?</h1>
+<p class="about">A head of <b>%s</b>, %s. Switch its positions off, and on again; choose another word.</p>
+<div id="switch-place">%s</div>
+</header>
+"""
 
 EXPLORE = """<section id="explore" aria-labelledby="explore-heading">
 <h2 id="explore-heading">Explore</h2>
 <p>Type a sentence, choose a scheme, move what can be moved: every number below is computed by Locus itself, in this
 page. Contents and tables are made up, from a seed, and equal words have equal contents; or, with “trained on novels”, they are
 those of the first layer of a small model that <code>locus lab</code> trained on text, a character a token.</p>
-<div id="explore-place"><p>This part needs scripts and WebAssembly. The lessons below do without them.</p></div>
+<div id="explore-place"><p>This part needs scripts and WebAssembly. The lessons above do without them.</p></div>
 </section>
 <section id="found-section" aria-labelledby="found-heading">
 <h2 id="found-heading">What training found</h2>
@@ -92,6 +110,19 @@ def short_numbers(page):
                   group, page)
 
 
+def hero():
+    """The position switch, as a picture until the scripts have put the live one in its place."""
+    numbers = json.loads(read("switch.json"))
+    with open(os.path.join(HERE, "..", "docs", "switch.svg"), encoding="utf-8") as file:
+        return HERO % (numbers["title"], numbers["about"], file.read())
+
+
+def contents(page):
+    """What is not in the demo page is listed behind its lessons."""
+    entries = "".join('<li><a href="#%s">%s</a></li>\n' % entry for entry in re.findall(r'<h2 id="([a-z-]*)">(.*?)</h2>', EXPLORE))
+    return page.replace('<li><a href="#all">', entries + '<li><a href="#all">', 1)
+
+
 def pack(path):
     with open(path, "rb") as file:
         return base64.b64encode(gzip.compress(file.read(), 9, mtime=0)).decode()
@@ -104,15 +135,18 @@ def style_hash(text):
 def main():
     locus, module, out = sys.argv[1:]
     page = short_numbers(one_picture(demo_page(locus)))
-    page = page.replace("</style>\n</head>", read("style.css") + "</style>\n</head>", 1)
-    page = page.replace('<main id="main">', EXPLORE + '<main id="main">', 1)
+    page = page.replace("</style>\n</head>", read("style.css") + read("switch.css") + "</style>\n" + SHARED + "</head>", 1)
+    page = re.sub("<header>\n<h1>(.*?)</h1>", lambda m: hero() + '<div class="introduction">\n<h2>%s</h2>' % m[1].split("? ")[1], page, count=1)
+    page = page.replace("</nav>\n</header>", "</nav>\n</div>", 1)
+    page = contents(page).replace('<section id="all"', EXPLORE + '<section id="all"', 1)
     page = re.sub(r' style="[^"]*"', "", page)
     script = bundle()
     page = page.replace("</body>", '<script type="application/gzip" id="library">%s</script>\n'
                         '<script type="application/gzip" id="trained">%s</script>\n'
+                        '<script type="application/json" id="switch">%s</script>\n'
                         '<script type="application/json" id="found">%s</script>\n'
                         '<script type="application/json" id="tables">%s</script>\n<script>%s</script>\n</body>'
-                        % (pack(module), pack(os.path.join(HERE, "trained.safetensors")), read("found.json").strip(),
+                        % (pack(module), pack(os.path.join(HERE, "trained.safetensors")), read("switch.json").strip(), read("found.json").strip(),
                            read("tables.json").strip(), script), 1)
     styles = sorted({style_hash(text) for text in re.findall(r"<style>(.*?)</style>", page, flags=re.S)})
     policy = "default-src 'none'; script-src 'wasm-unsafe-eval' %s; style-src %s; img-src data:; base-uri 'none'; form-action 'none'" % (
@@ -121,6 +155,7 @@ def main():
     os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
     with open(out, "w", encoding="utf-8") as file:
         file.write(page)
+    shutil.copy(os.path.join(HERE, "..", "docs", "card.png"), os.path.join(os.path.dirname(os.path.abspath(out)), "card.png"))
     print("%s: %d KB" % (out, len(page.encode()) // 1000))
 
 

@@ -82,6 +82,10 @@ typedef struct locus_picture_kind {
 /* The kinds that a scheme has, NULL: all of them. NULL beyond the end. */
 LOCUS_API const locus_picture_kind *locus_picture_kind_at(const char *scheme, size_t index);
 
+/* The locus_ink of a term of a score, by the name that locus_explain and locus_term_name give it ("content-position",
+ * "w.r", "rotation"): the same in every picture. What has no place among the eight has one ink. */
+LOCUS_API uint32_t locus_picture_term_ink(const char *name);
+
 #ifdef __cplusplus
 }
 #endif

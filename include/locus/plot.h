@@ -65,6 +65,7 @@ typedef struct locus_series {
     const double *low, *high; /* lines: a band around the curve, [count] each; NULL: none       */
     uint32_t behind;          /* lines: 1 = thin and grey behind the others, for comparison; not
                                  in the legend or among the numbers. Such series come last      */
+    uint32_t ink; /* a locus_ink of its own; 0: by its place among the series          */
 } locus_series;
 
 /* All panels of a figure have one size. */
@@ -159,7 +160,8 @@ typedef enum locus_ink {
     LOCUS_INK_SERIES,                                /* + 0 .. 7                             */
     LOCUS_INK_SEQUENTIAL = LOCUS_INK_SERIES + 8,     /* + 0 .. 63                            */
     LOCUS_INK_DIVERGING = LOCUS_INK_SEQUENTIAL + 64, /* + 0 .. 64, 32 is zero                */
-    LOCUS_INK_COUNT = LOCUS_INK_DIVERGING + 65,
+    LOCUS_INK_TERM = LOCUS_INK_DIVERGING + 65,       /* + 0 .. 10, of locus_picture_term_ink */
+    LOCUS_INK_COUNT = LOCUS_INK_TERM + 11,
     LOCUS_INK_ON = 1 << 12, /* | ink: a colour that can be read on top of it                 */
 } locus_ink;
 LOCUS_API uint32_t locus_ink_colour(uint32_t ink, locus_theme theme); /* 0xRRGGBB */

@@ -9,7 +9,8 @@
  *     input.c     encoding, layouts, similarity: what is added to the input
  *     rule.c      distance, rows: what becomes of m - n
  *     curve.c     bias, angles, decay: functions of the distance
- *     map.c       attention, variants, terms, position: functions of the pair */
+ *     map.c       attention, variants, terms, position: functions of the pair
+ *     ink.c       one colour per term of a score */
 
 #include <locus/case.h>
 #include <locus/explain.h>

@@ -43,15 +43,13 @@ void plot_bars_limits(plot_frame *frame, const locus_panel *panel)
     frame->y.high = panel->y.high > panel->y.low ? panel->y.high : high > 0 ? high + air : air;
 }
 
-static void draw_bar(plot_pen *pen, const plot_frame *frame, size_t s, double x, double width,
+static void draw_bar(plot_pen *pen, const plot_frame *frame, uint32_t ink, double x, double width,
                      double from, double to)
 {
     const double bottom = frame->top + frame->h;
     const double a = bottom - plot_axis_place(&frame->y, fmin(from, to));
     const double b = bottom - plot_axis_place(&frame->y, fmax(from, to));
-    if (a > b)
-        plot_box(pen, LOCUS_INK_SERIES + (uint32_t)(s % PLOT_SERIES), frame->left + x, b, width,
-                 a - b);
+    if (a > b) plot_box(pen, ink, frame->left + x, b, width, a - b);
 }
 
 static void draw_category(plot_pen *pen, const locus_panel *panel, const plot_frame *frame,
@@ -65,7 +63,7 @@ static void draw_category(plot_pen *pen, const locus_panel *panel, const plot_fr
         const double x = ((double)i + 0.1) * each + (stacked ? 0.0 : (double)s * wide);
         double *base = value < 0 ? &down : &up;
         const double from = stacked ? *base : 0.0;
-        draw_bar(pen, frame, s, x, wide, from, from + value);
+        draw_bar(pen, frame, plot_series_ink(panel, s), x, wide, from, from + value);
         *base += value;
     }
 }

@@ -30,6 +30,18 @@ static const uint32_t series_dark[PLOT_SERIES] = {
     0x56b4e9, 0xff8a3d, 0x2fcf9f, 0xe79fc6, 0xf0c23c, 0x9ad0f5, 0xb8b8b8, 0xd6a77a,
 };
 
+/* One colour per term of a score, wherever it is drawn. By the bits of LOCUS_TERM_: content, content-position,
+ * position-content, position-position, bias, value, rotation, input; then what has no place, u.k, w.r. At least
+ * 3 : 1 against the paper, and 15 apart in CIELAB for every common kind of colour vision (tests/plot). */
+static const uint32_t term_light[PLOT_TERMS] = {
+    0x27405c, 0xd93a00, 0xa61c8a, 0x056b40, 0x1f68f0, 0x721710,
+    0x6914ad, 0x5d8c2b, 0x98788c, 0x8076c5, 0xc76069,
+};
+static const uint32_t term_dark[PLOT_TERMS] = {
+    0xb7d4ee, 0xf0a845, 0xfa81b0, 0x34dc90, 0x5eacfa, 0xab6c44,
+    0x8f62ff, 0xe8f55e, 0x707f70, 0x9967ae, 0xd84c10,
+};
+
 static const uint32_t plain_light[LOCUS_INK_SERIES] = {
     0xffffff, 0x1b1f24, 0x57606a, 0xe3e6ea, 0xe4e4e8,
 };
@@ -82,9 +94,16 @@ uint32_t locus_ink_colour(uint32_t ink, locus_theme theme)
         return along(sequential, sizeof sequential / sizeof *sequential,
                      (double)(ink - LOCUS_INK_SEQUENTIAL) / (PLOT_SEQUENTIAL - 1));
     if (ink >= LOCUS_INK_COUNT) return 0;
+    if (ink >= LOCUS_INK_TERM) return (dark ? term_dark : term_light)[ink - LOCUS_INK_TERM];
     return along(dark ? diverging_dark : diverging_light,
                  sizeof diverging_light / sizeof *diverging_light,
                  (double)(ink - LOCUS_INK_DIVERGING) / (PLOT_DIVERGING - 1));
+}
+
+uint32_t plot_series_ink(const locus_panel *panel, size_t s)
+{
+    const uint32_t own = panel->series[s].ink;
+    return own > 0 && own < LOCUS_INK_COUNT ? own : LOCUS_INK_SERIES + (uint32_t)(s % PLOT_SERIES);
 }
 
 uint32_t plot_level(double value, double low, double high, locus_colours colours)

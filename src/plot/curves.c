@@ -66,7 +66,7 @@ static void draw_band(plot_pen *pen, const locus_panel *panel, const plot_frame 
                       locus_point *points)
 {
     const locus_series *series = &panel->series[s];
-    const uint32_t ink = LOCUS_INK_SERIES + (uint32_t)(s % PLOT_SERIES);
+    const uint32_t ink = plot_series_ink(panel, s);
     size_t first = 0, end;
     if (series->behind || pen->canvas->area == NULL) return;
     for (; first < series->count; first = end + 1) {
@@ -84,8 +84,7 @@ static void draw_series(plot_pen *pen, const locus_panel *panel, const plot_fram
                         locus_point *points)
 {
     const locus_series *series = &panel->series[s];
-    const uint32_t ink =
-        series->behind ? LOCUS_INK_GRID : LOCUS_INK_SERIES + (uint32_t)(s % PLOT_SERIES);
+    const uint32_t ink = series->behind ? LOCUS_INK_GRID : plot_series_ink(panel, s);
     const double width = series->behind ? 1.0 : 1.8;
     const int dash = series->behind ? 0 : (int)s;
     size_t count = 0;

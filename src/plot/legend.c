@@ -20,7 +20,7 @@ static int named(const locus_panel *panel)
 static void draw_entry(plot_pen *pen, const locus_panel *panel, size_t i, double x, double y,
                        const char *name)
 {
-    const uint32_t ink = LOCUS_INK_SERIES + (uint32_t)(i % PLOT_SERIES);
+    const uint32_t ink = plot_series_ink(panel, i);
     const locus_point points[] = {{pen->x + x, pen->y + y}, {pen->x + x + SWATCH, pen->y + y}};
     if (panel->kind == LOCUS_PANEL_LINES)
         pen->canvas->line(pen->canvas->context, ink, 1.8, (int)i, points, 2);

@@ -9,8 +9,6 @@ enum { HEIGHT = 16, WIDEST = 240, MARGIN = 10, NAMES = 14 };
 
 static const char letters[] = "abcdefghijklmnopqrstuvwxyz";
 
-static uint32_t series_ink(size_t s) { return LOCUS_INK_SERIES + (uint32_t)(s % PLOT_SERIES); }
-
 static void legend(terminal *t, const locus_panel *panel)
 {
     size_t used = 0;
@@ -23,7 +21,7 @@ static void legend(terminal *t, const locus_panel *panel)
             plot_char(t->text, '\n');
             used = 0;
         }
-        terminal_ink(t, series_ink(s));
+        terminal_ink(t, plot_series_ink(panel, s));
         plot_char(t->text, letters[s % 26]);
         plot_char(t->text, ' ');
         terminal_reset(t);
@@ -55,14 +53,14 @@ static void mark_series(unsigned char grid[HEIGHT][WIDEST], size_t width, const 
     }
 }
 
-static void put_row(terminal *t, const unsigned char *row, size_t width)
+static void put_row(terminal *t, const locus_panel *panel, const unsigned char *row, size_t width)
 {
     for (size_t i = 0; i < width; i++) {
         if (row[i] == 0) {
             plot_char(t->text, ' ');
             continue;
         }
-        terminal_ink(t, series_ink(row[i] - 1u));
+        terminal_ink(t, plot_series_ink(panel, row[i] - 1u));
         plot_char(t->text, letters[(row[i] - 1) % 26]);
         terminal_reset(t);
     }
@@ -84,7 +82,7 @@ void terminal_curves(terminal *t, const locus_panel *panel)
             frame.y.high - (frame.y.high - frame.y.low) * (double)row / (HEIGHT - 1);
         terminal_cell(t, row % 5 == 0 ? plot_fixed_text(text, value, digits) : "", MARGIN, 1);
         plot_puts(t->text, " |");
-        put_row(t, grid[row], width);
+        put_row(t, panel, grid[row], width);
     }
     plot_spaces(t->text, MARGIN + 2);
     const int x_digits = plot_digits((frame.x.high - frame.x.low) / 10);
@@ -96,7 +94,8 @@ void terminal_curves(terminal *t, const locus_panel *panel)
 
 /* ---- bars: one line per category and series, from zero to the left or right ---- */
 
-static void put_bar(terminal *t, size_t s, double value, double low, double high, size_t width)
+static void put_bar(terminal *t, const locus_panel *panel, size_t s, double value, double low,
+                    double high, size_t width)
 {
     const double span = high > low ? high - low : 1;
     const size_t zero = (size_t)lround(-low / span * (double)(width - 1));
@@ -106,7 +105,7 @@ static void put_bar(terminal *t, size_t s, double value, double low, double high
     memset(line, ' ', width);
     for (size_t i = from; i <= to; i++) line[i] = letters[s % 26];
     line[zero] = '|';
-    terminal_ink(t, series_ink(s));
+    terminal_ink(t, plot_series_ink(panel, s));
     plot_put(t->text, line, width);
     terminal_reset(t);
 }
@@ -132,7 +131,7 @@ void terminal_bars(terminal *t, const locus_panel *panel)
             if (i >= panel->series[s].count || !isfinite(panel->series[s].y[i])) continue;
             terminal_cell(t, s == 0 ? plot_axis_text(name, &axis, i) : "", NAMES, 1);
             plot_char(t->text, ' ');
-            put_bar(t, s, panel->series[s].y[i], low, high, width);
+            put_bar(t, panel, s, panel->series[s].y[i], low, high, width);
             terminal_cell(t, plot_fixed_text(text, panel->series[s].y[i], digits), 10, 1);
             plot_char(t->text, '\n');
         }

@@ -33,6 +33,14 @@ else
     skip "no program in this build, or no python3"
 fi
 
+begin docs/switch.svg
+if command -v node >/dev/null 2>&1; then
+    check "tools/stills.mjs" node --no-warnings tools/stills.mjs "$SCRATCH"
+    check "stale: node tools/stills.mjs docs" cmp docs/switch.svg "$SCRATCH/switch.svg"
+else
+    skip "node is not installed"
+fi
+
 begin docs/kernel-pictures
 if command -v python3 >/dev/null 2>&1; then
     check "tools/draw-kernels.py" python3 tools/draw-kernels.py "$SCRATCH"

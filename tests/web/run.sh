@@ -65,6 +65,11 @@ check "drive.py" sh -c 'python3 "$1/drive.py" "$2" "$3" "$4" "$5" >"$4/drive"' s
     "$here" "$page" "$LOCUS" "$SCRATCH" "$BUILD/tests/web"
 cases "$SCRATCH/drive"
 
+check "switch.py" sh -c 'python3 "$1/switch.py" "$2" "$3" "$4" "$5" >"$4/switch"' sh \
+    "$here" "$LOCUS" "$ROOT" "$SCRATCH" "$BUILD/models"
+check "every page" test "$(wc -l <"$SCRATCH/switch")" -ge 12
+cases "$SCRATCH/switch"
+
 # A page with mistakes in it: whoever finds nothing here does not look.
 begin web/spoiled
 sed -e 's/<meta http-equiv[^>]*>//' -e 's/chosen\.set(option\.name/void (option.name/' -e 's/history\.pushState(/void (/' \

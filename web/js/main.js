@@ -2,6 +2,7 @@
 // The page comes alive: unpack the library, then build what the text has left room for.
 
 import { Locus, unpack } from "./module.js";
+import { PositionSwitch } from "./switch.js";
 import { Explore } from "./explore.js";
 import { startLessons } from "./lessons.js";
 import { Findings } from "./found.js";
@@ -11,6 +12,7 @@ const data = (/** @type {string} */ id) => JSON.parse(document.getElementById(id
 
 async function start() {
     const place = /** @type {HTMLElement} */ (document.getElementById("explore-place"));
+    const hero = new PositionSwitch(/** @type {HTMLElement} */ (document.getElementById("switch-place")), data("switch"));
     try {
         const packed = document.getElementById("library")?.textContent ?? "";
         const locus = await Locus.start(await unpack(packed));
@@ -21,7 +23,7 @@ async function start() {
         new Findings(locus, /** @type {HTMLElement} */ (document.getElementById("found-place")), data("found"));
         new BucketTables(locus, /** @type {HTMLElement} */ (document.getElementById("tables-place")), data("tables"));
         document.documentElement.dataset.ready = locus.version();
-        /** @type {any} */ (window).locusPage = { locus, explore };
+        /** @type {any} */ (window).locusPage = { locus, explore, hero };
     } catch (problem) {
         place.textContent = "The library did not start in this browser (" + problem +
             "); the text and the pictures below do without it.";

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// stills.mjs FOLDER: the position switch as pictures, drawn by the component of the page from web/switch.json:
+// FOLDER/switch.svg, off above on, for README; FOLDER/card.svg, 1200 x 630, for whoever links to the page.
+import { readFileSync, writeFileSync } from "node:fs";
+import { SwitchNumbers, switchSentence, termText, percent } from "../web/js/switch_numbers.js";
+import { switchPicture, label, escaped } from "../web/js/switch_picture.js";
+
+const folder = process.argv[2];
+const data = JSON.parse(readFileSync(new URL("../web/switch.json", import.meta.url), "utf8"));
+const numbers = new SwitchNumbers(data), { head, query } = numbers.start();
+const [light, dark] = [["#ffffff", "#1b1f24", "#57606a", "#d8dee4"], ["#14171b", "#e6e9ec", "#9aa4af", "#333a42"]];
+
+/** The classes of the picture in the colours of a theme. */
+function rules(theme) {
+    const [paper, ink, faint, line] = theme === 0 ? light : dark;
+    const fills = { back: paper, paper, ink, fill: ink, faint, hole: faint, zero: faint, line, free: "none", ...Object.fromEntries(data.terms.map((term, t) => ["t" + t, term.inks[theme]])) };
+    return Object.entries(fills).map(([name, fill]) => `#still .${name}{fill:${fill}}`).join("") +
+        `#still .arc{fill:none;stroke:${ink};stroke-linecap:round}#still .dot{fill:${ink};stroke:${paper};stroke-width:1.5}`;
+}
+
+const style = (both) => `<style>#still text{font-family:"Helvetica Neue",Helvetica,Arial,"DejaVu Sans",sans-serif}${rules(0)}` +
+    (both ? `@media (prefers-color-scheme:dark){${rules(1)}}` : "") + "</style>";
+
+/** "position  off (o  ) on" with what it does. */
+function switchAt(x, y, on) {
+    const knob = `<rect class="${on ? "fill" : "hole"}" x="${x + 104}" y="${y - 17}" width="44" height="24" rx="12"/>` +
+        `<circle class="paper" cx="${x + (on ? 136 : 116)}" cy="${y - 5}" r="9"/>`;
+    return label("ink", x, y, "position", { size: 20, anchor: "start", bold: true }) + knob +
+        label("ink", x + 158, y, on ? "on" : "off", { size: 20, anchor: "start", bold: true });
+}
+
+function legendAt(x, y) {
+    let at = x;
+    return data.terms.map((term, t) => {
+        const name = termText(term.name), here = at;
+        at += 34 + name.length * 7.6;
+        return `<rect class="t${t}" x="${here}" y="${y - 12}" width="14" height="14" rx="3"/>` + label("ink", here + 20, y, name, { anchor: "start" });
+    }).join("");
+}
+
+/** Where the query looks with position off or on. */
+function lookOf(on) {
+    const { weight } = numbers.row(head, query, numbers.factors(on)), top = weight.indexOf(Math.max(...weight));
+    const at = top === query ? "itself" : `the other “${data.tokens[top]}”`;
+    return `“${numbers.queries[query]}” looks at ${at}: ${percent(weight[top])}`;
+}
+
+function panel(y, on, width) {
+    const picture = switchPicture(numbers, { head, query, factors: numbers.factors(on) }, width, on ? "on" : "off");
+    return { height: picture.height + 40, markup: switchAt(16, y + 24, on) + label("ink", 240, y + 24, lookOf(on), { size: 18, anchor: "start" }) +
+        `<g transform="translate(10 ${y + 24})">${picture.markup.replace(/ (role|aria-[a-z]+)="[^"]*"/g, "")}</g>` };
+}
+
+const described = `${switchSentence(numbers, head, query)} ${data.title}, ${data.about}, head ${data.heads[head].head}.`;
+const opening = (width, height) => `<svg xmlns="http://www.w3.org/2000/svg" id="still" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" ` +
+    `aria-labelledby="still-title still-desc"><title id="still-title">One head of a trained model, position off and on</title><desc id="still-desc">${escaped(described)}</desc>`;
+
+function pair() {
+    const width = 1000, off = panel(34, 0, width - 20), on = panel(34 + off.height + 20, 1, width - 20), height = 34 + off.height + on.height + 56;
+    return opening(width, height) + style(true) + `<rect class="back" width="${width}" height="${height}"/>` + legendAt(16, 22) + off.markup + on.markup +
+        label("faint", 16, height - 12, `${data.title}, ${data.about}, head ${data.heads[head].head}. Arcs: weights; bars: the terms of each score, the dot is their sum.`, { size: 13, anchor: "start" }) + "</svg>\n";
+}
+
+function card() {
+    const [width, height] = [1200, 630], on = panel(196, 1, width - 80);
+    return opening(width, height) + style(false) + `<rect class="back" width="${width}" height="${height}"/><g transform="translate(30 0)">` +
+        label("ink", 16, 66, "Where is a token?", { size: 46, anchor: "start", bold: true }) +
+        label("faint", 16, 104, "Position in attention: every scheme, computed in the page. Locus", { size: 22, anchor: "start" }) +
+        label("faint", 16, 160, `Position off: ${lookOf(0)}.`, { size: 22, anchor: "start" }) + on.markup + legendAt(16, 606) + "</g></svg>\n";
+}
+
+writeFileSync(folder + "/switch.svg", pair());
+writeFileSync(folder + "/card.svg", card()); // a browser makes docs/card.png of it: tools/card.py
