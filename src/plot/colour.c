@@ -35,7 +35,7 @@ static const uint32_t series_dark[PLOT_SERIES] = {
  * 3 : 1 against the paper, and 15 apart in CIELAB for every common kind of colour vision (tests/plot). */
 static const uint32_t term_light[PLOT_TERMS] = {
     0x27405c, 0xd93a00, 0xa61c8a, 0x056b40, 0x1f68f0, 0x721710,
-    0x6914ad, 0x5d8c2b, 0x98788c, 0x8076c5, 0xc76069,
+    0x6914ad, 0x5f9230, 0x98788c, 0x8076c5, 0xc76069,
 };
 static const uint32_t term_dark[PLOT_TERMS] = {
     0xb7d4ee, 0xf0a845, 0xfa81b0, 0x34dc90, 0x5eacfa, 0xab6c44,

@@ -31,6 +31,10 @@ import re, sys
 print(sys.argv[1], "narrowest cell", min(float(w) for w in re.findall(r"h([0-9.]+)v", open("all.svg").read())))
 END
 done
+# PAGE_NUMBERS, 400,000 in a page: two terms of four heads.
+quiet explain --scheme t5 --length 223 -o page.html
+quiet explain --scheme t5 --length 224 -o long.html
+[ -e page.html ] && [ ! -e long.html ] && echo "one page"
 # EXPLAIN_TOKENS, 16,384 at most, and MOST_BYTES, 2^20 of a text.
 quiet explain --scheme alibi --length 16385
 python3 - <<'END'
