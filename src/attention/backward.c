@@ -6,6 +6,7 @@
 #include "attention/backward_run.h"
 #include "attention/bias_parameters.h"
 #include "attention/check.h"
+#include "attention/gates.h"
 #include "attention/gathered.h"
 #include "attention/gradients.h"
 #include "attention/ragged_backward.h"
@@ -29,6 +30,8 @@ static locus_wanted want_all(const locus_plan *plan)
         .w = locus_present(&s->w),
         .pos_query = locus_present(&s->pos_query),
         .gate = locus_present(&s->gate),
+        .log_gate = plan->has_log_gate,
+        .log_decay = locus_log_decay(plan, s) != NULL,
         .key_table = locus_key_table(plan, s) != NULL,
         .key_side_table = locus_key_side_table(plan, s) != NULL,
         .value_table = locus_value_table(plan, s) != NULL,
@@ -53,6 +56,8 @@ static locus_wanted want_present(const locus_plan *plan, const locus_tensors *gr
     wanted.w &= locus_present(&grad->w);
     wanted.pos_query &= locus_present(&grad->pos_query);
     wanted.gate &= locus_present(&grad->gate);
+    wanted.log_gate &= locus_present(&grad->log_gate);
+    wanted.log_decay &= locus_log_decay(plan, grad) != NULL;
     wanted.key_table &=
         locus_key_table(plan, grad) != NULL ||
         (plan->place_axes > 1 && locus_tensor_slot(grad, plan->call.scheme->second_table) != NULL);
@@ -123,6 +128,8 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
     call->bias_room =
         locus_take_floats(&arena, plan->call.H * locus_bias_room(plan, &plan->backward));
     call->shown = locus_shown_carve(plan, &plan->backward, &arena);
+    call->gate_sums = locus_gates_carve(plan, &arena);
+    call->gate_dsums = locus_gates_carve(plan, &arena);
     carve_totals(plan, &arena, call);
     if (locus_heads_share_tables(plan))
         locus_carve_relative_backward(plan, &arena, &call->relative);
@@ -263,8 +270,24 @@ static void begin_tables(locus_backward_call *call)
     call->grad = &call->gathered_grad;
 }
 
+/* And no other gates than their sums. */
+static void begin_gates(locus_backward_call *call)
+{
+    const locus_plan *plan = call->plan;
+    if (!plan->has_log_gate && locus_log_decay(plan, call->in) == NULL) return;
+    if (!plan->gathers) {
+        call->gathered = *call->in;
+        call->gathered_grad = *call->grad;
+    }
+    locus_gates_sum(plan, call->in, call->gate_sums, &call->gathered);
+    locus_gates_begin(plan, call->gate_dsums, &call->gathered_grad);
+    call->in = &call->gathered;
+    call->grad = &call->gathered_grad;
+}
+
 static void finish_tables(const locus_backward_call *call, const locus_tensors *grad)
 {
+    locus_gates_pull_back(call->plan, call->grad, grad, call->accumulate);
     if (call->plan->gathers)
         locus_scatter(call->plan, &call->gathered_grad, grad, call->accumulate);
 }
@@ -332,6 +355,7 @@ run_backward(const locus_plan *plan, const locus_tables *tables, const locus_ten
     };
     carve(plan, locus_align(workspace), &call);
     begin_tables(&call);
+    begin_gates(&call);
     begin_call(&call);
     run_rounds(&call);
     if (call.wanted.bias || call.wanted.pair_bias || call.wanted.cls) locus_reduce_bias(&call);

@@ -19,6 +19,7 @@ typedef struct locus_wanted {
     int q, k, v, u, w, pos_query, gate;
     int key_table, key_side_table, value_table;
     int bias, pair_bias, pos_q, pos_k, cls, sink;
+    int log_gate, log_decay;
     int dense; /* bias_dense */
 } locus_wanted;
 
@@ -42,11 +43,13 @@ typedef struct locus_backward_call {
     double *cls_total;                     /* [H][CLS_ROWS]                */
     double *sink_total;                    /* [H]                          */
     double *exact;                         /* F64 gradients of the bias's parameters: twins */
-    locus_tensors gathered, gathered_grad; /* entries instead of rows; see gathered.h */
-    locus_head_tables relative;            /* packed once where heads share all relative tables */
-    float *key_sums, *value_sums;          /* [Tk][D], [Tk][Dv] of the keys whose tasks are being
+    locus_tensors gathered, gathered_grad; /* entries instead of rows, see gathered.h; sums instead
+                                              of gates, see gates.h */
+    double *gate_sums, *gate_dsums;
+    locus_head_tables relative;   /* packed once where heads share all relative tables */
+    float *key_sums, *value_sums; /* [Tk][D], [Tk][Dv] of the keys whose tasks are being
                                               reduced, where dk or dv is of half precision */
-    char *scratch, *slots;                 /* [threads][scratch_bytes], [slots][slot_bytes] */
+    char *scratch, *slots;        /* [threads][scratch_bytes], [slots][slot_bytes] */
     size_t scratch_bytes, slot_bytes;
     int64_t first_task, round_tasks; /* of the running round */
 } locus_backward_call;

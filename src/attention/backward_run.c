@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "attention/gates.h"
 #include "attention/gradients.h"
 #include "attention/spread.h"
 
@@ -153,6 +154,15 @@ static void finish_gates(const locus_backward_worker *w, const locus_gradient_ro
     }
 }
 
+/* A query has its position for itself: no other task adds to what it gives to sums of gates. */
+static void finish_gate_sums(const locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const locus_queries *q = &rows->queries;
+    double *sums = locus_gate_sums_of(&w->head, &w->call->grad->log_gate);
+    for (int64_t i = 0; i < q->count; i++)
+        if (q->position + i >= 0) sums[q->position + i] += rows->dgate_sum[i];
+}
+
 /* The sink has the weight e^(sink - lse) and no value, so its dS is -e^(sink - lse) row_dot. */
 static void add_sink(const locus_backward_worker *w, const locus_gradient_rows *rows)
 {
@@ -173,6 +183,7 @@ static void finish_rows(const locus_backward_worker *w, const locus_gradient_row
     if (wanted->q || wanted->u || wanted->w) finish_queries(w, rows);
     if (wanted->pos_query) finish_pos_query(w, rows);
     if (wanted->gate) finish_gates(w, rows);
+    if (wanted->log_gate) finish_gate_sums(w, rows);
     if (w->slot->sink != NULL) add_sink(w, rows);
     if (pos_q.data != NULL)
         plan->kernels->scale_rows(pos_q.data + rows->queries.first * pos_q.row_stride,

@@ -21,6 +21,7 @@ static void carve_rows(const locus_plan *plan, locus_arena *arena, locus_gradien
                        : locus_take_optional(arena, plan->index != NULL, count * plan->key_width);
     r->dpos_q = locus_take_optional(arena, positions, count * D);
     r->dgate = plan->has_gate ? locus_take(arena, count, sizeof *r->dgate) : NULL;
+    r->dgate_sum = plan->has_log_gate ? locus_take(arena, count, sizeof *r->dgate_sum) : NULL;
 }
 
 static void carve_tile(const locus_plan *plan, locus_arena *arena, locus_backward_worker *w)
@@ -38,6 +39,7 @@ static void carve_tile(const locus_plan *plan, locus_arena *arena, locus_backwar
     w->weights = drops ? w->dropped : w->scores.score;
     w->pair_ds = plan->has_pair_bias ? locus_take(arena, g->keys, sizeof *w->pair_ds) : NULL;
     w->diagonal = locus_take_optional(arena, plan->has_bias, g->distances);
+    w->column_sums = locus_take_optional(arena, plan->has_log_gate, g->keys);
     w->gated = locus_take_optional(arena, plan->has_gate, rows * g->stride);
     w->clean_keys = locus_take_floats(arena, g->keys * D);
     w->clean_rows = locus_take_floats(arena, max_i64(rows, g->keys) * max_i64(D, plan->key_width));

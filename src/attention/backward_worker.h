@@ -23,6 +23,7 @@ typedef struct locus_gradient_rows {
                             same_query_rows                                        */
     float *dpos_q;       /* [rows][D] of pos_q                                     */
     double *dgate;       /* [rows]; NULL: no gates                                 */
+    double *dgate_sum;   /* [rows] of sums of gates; NULL: likewise                */
     int fresh;           /* dcontent and dpos_q hold nothing yet                   */
     int dq_is_written;   /* the only key tile wrote dq itself; dcontent holds nothing */
 } locus_gradient_rows;
@@ -45,6 +46,7 @@ typedef struct locus_backward_worker {
     const locus_tensor *kept; /* P of the call, kept by its forward pass; NULL: computed again */
     double *pair_ds;          /* [keys] dS of a row, for a bias by pair */
     float *diagonal;          /* [distances] sums by distance               */
+    float *column_sums;       /* [keys], of gates                           */
     float *gated;             /* [rows][stride] dS times the gates          */
     float *clean_keys, *clean_rows, *clean_dout; /* rooms of operands                          */
     float *gain_product;                         /* [rows][D] before the gain of the tile      */

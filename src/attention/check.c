@@ -46,9 +46,9 @@ locus_status locus_check_inputs(const locus_plan *plan, const locus_tensors *in,
 locus_status locus_check_table_inputs(const locus_plan *plan, const locus_tensors *in,
                                       locus_error *error)
 {
-    const locus_tensor *const of_calls[] = {&in->q,         &in->k,        &in->v,
-                                            &in->mask,      &in->key_mask, &in->bias_dense,
-                                            &in->pos_query, &in->gate};
+    const locus_tensor *const of_calls[] = {
+        &in->q,          &in->k,         &in->v,    &in->mask,     &in->key_mask,
+        &in->bias_dense, &in->pos_query, &in->gate, &in->log_gate, locus_log_decay(plan, in)};
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *wanted = locus_tensor_at_const(&plan->shapes, i);
         const locus_tensor *t = locus_tensor_at_const(in, i);

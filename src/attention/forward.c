@@ -2,6 +2,7 @@
 /* The forward call: workspace, biases, and the path that the plan chose. */
 
 #include "attention/check.h"
+#include "attention/gates.h"
 #include "attention/gathered.h"
 #include "attention/ragged.h"
 #include "attention/ragged_forward.h"
@@ -29,6 +30,7 @@ static float *carve(const locus_plan *plan, locus_arena *arena, locus_forward_ca
     float *bias = locus_take_floats(arena, plan->call.H * biases);
     locus_gather_carve(plan, LOCUS_FORWARD, arena, arena->base != NULL ? call->in : &plan->shapes,
                        &call->gathered);
+    call->gate_sums = locus_gates_carve(plan, arena);
     if (!plan->rows_path) call->shown = locus_shown_carve(plan, &plan->forward, arena);
     call->scratch_bytes = scratch_bytes(plan);
     call->scratch = locus_take(arena, plan->threads, call->scratch_bytes);
@@ -96,6 +98,11 @@ static locus_status forward(const locus_plan *plan, const locus_tables *tables,
             locus_gather_keep(plan, LOCUS_FORWARD, in, &tables->gathered, &call.gathered);
         else
             locus_gather(plan, LOCUS_FORWARD, in, &call.gathered);
+        call.in = in = &call.gathered;
+    }
+    if (plan->has_log_gate || locus_log_decay(plan, in) != NULL) {
+        if (!plan->gathers) call.gathered = *in;
+        locus_gates_sum(plan, in, call.gate_sums, &call.gathered);
         call.in = in = &call.gathered;
     }
     if (tables == NULL && !by_tile(plan)) locus_lower_biases(plan, &plan->forward, in, bias);

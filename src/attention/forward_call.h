@@ -18,9 +18,11 @@ typedef struct locus_forward_call {
     int64_t task_step;          /* from a task to the next that its thread is likely to run */
     char *scratch;              /* [threads][scratch_bytes]           */
     size_t scratch_bytes;
-    locus_shown *shown;     /* NULL: no mask, or the rows path */
-    float *partial;         /* of the rows path */
-    locus_tensors gathered; /* entries instead of the rows of tables; see gathered.h */
+    locus_shown *shown; /* NULL: no mask, or the rows path */
+    float *partial;     /* of the rows path */
+    double *gate_sums;
+    locus_tensors gathered; /* entries instead of the rows of tables, see gathered.h; sums instead
+                               of gates, see gates.h */
 } locus_forward_call;
 
 static inline locus_arena locus_forward_scratch(const locus_forward_call *call, uint32_t thread)

@@ -37,10 +37,11 @@ static int is_jumping_table(const locus_plan *plan, const locus_tensors *in, con
             t == locus_value_table(plan, in));
 }
 
-static int is_converted(const locus_tensors *in, const locus_tensor *t)
+static int is_converted(const locus_plan *plan, const locus_tensors *in, const locus_tensor *t)
 {
     return locus_is_half(t) && t != &in->q && t != &in->k && t != &in->v && t != &in->bias_dense &&
-           t != &in->pos_query && t != &in->gate;
+           t != &in->pos_query && t != &in->gate && t != &in->log_gate &&
+           t != locus_log_decay(plan, in);
 }
 
 /* The rows path reads a key table of any type where it is. */
@@ -55,7 +56,7 @@ static int is_gathered(const locus_plan *plan, const locus_tensors *in, const lo
 {
     if (is_jumping_table(plan, in, t)) return 1;
     if (!locus_present(t) || t == second_table(plan, in)) return 0;
-    return is_converted(in, t) && !(pass == LOCUS_FORWARD && is_read_in_place(plan, in, t));
+    return is_converted(plan, in, t) && !(pass == LOCUS_FORWARD && is_read_in_place(plan, in, t));
 }
 
 int locus_gathers(const locus_plan *plan, const locus_tensors *shapes)

@@ -7,7 +7,7 @@
  * a call gathers the rows in the order in which the distances use them (plan->entry_row). And floats:
  * halves are converted once per call, for every head and batch entry reads them. The gradients of
  * both are summed in floats, and then added to the caller's, rounded once. What each row of a call
- * brings (q, k, v, bias_dense, pos_query, gate) is not among them: that is read and written in
+ * brings (q, k, v, bias_dense, pos_query, gate, log_gate, log_decay) is not among them: that is read and written in
  * place, a tile at a time. */
 
 #include "attention/arena.h"

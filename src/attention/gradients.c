@@ -116,6 +116,8 @@ void locus_gradient_rows_begin(locus_backward_worker *w, int64_t first, locus_gr
     if (plan->index != NULL && !plan->same_query_rows)
         memset(rows->dposition, 0, (size_t)(q->count * plan->key_width) * sizeof *rows->dposition);
     if (rows->dgate != NULL) memset(rows->dgate, 0, (size_t)q->count * sizeof *rows->dgate);
+    if (rows->dgate_sum != NULL)
+        memset(rows->dgate_sum, 0, (size_t)q->count * sizeof *rows->dgate_sum);
     rows->fresh = 1;
     rows->dq_is_written = 0;
     locus_scores_begin(&w->scores);

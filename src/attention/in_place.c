@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/gates.h"
 #include "attention/key_side.h"
 #include "attention/late_bias.h"
 #include "attention/lower.h"
@@ -255,6 +256,7 @@ static int in_place_scores(locus_scores *s, const locus_tile *tile)
         score_without_tables(s, tile, content);
     if (s->head->plan->late_bias) locus_add_late_bias(s, tile, tile_bias(s, tile));
     locus_tile_cap(s->head, tile, s->score, NULL);
+    if (s->head->plan->has_log_gate) locus_add_gates(s, tile);
     locus_tile_mask(s->head, tile, s->score);
     return 0;
 }

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/gates.h"
 #include "attention/key_side.h"
 #include "attention/late_bias.h"
 #include "attention/placed.h"
@@ -259,6 +260,7 @@ static int packed_scores(locus_scores *s, const locus_tile *tile)
         locus_add_late_bias(s, tile, locus_tile_bias(s->head->plan, s->bias, tile));
     if (locus_tile_is_plain(s->head, tile)) return 1;
     locus_tile_cap(s->head, tile, s->score, s->cap_slopes);
+    if (s->head->plan->has_log_gate) locus_add_gates(s, tile);
     locus_tile_mask(s->head, tile, s->score);
     return 0;
 }

@@ -96,6 +96,7 @@ struct locus_plan {
     int hides;           /* some pair may be hidden               */
     int has_bias;        /* an additive value by distance         */
     int has_gate;        /* which `gate` multiplies, query by query */
+    int has_log_gate;    /* sums of gates between key and query are added: gates.h */
     int has_pair_bias;   /* one by query and key                  */
     int late_bias;       /* it is added after the products; see late_bias.h */
     int has_reset;       /* the position part of m = 0 or n = 0 is replaced */
@@ -126,6 +127,13 @@ static inline const float *locus_key_turns(const locus_plan *plan, int64_t b, in
 static inline int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 static inline int64_t min_i64(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t max_i64(int64_t a, int64_t b) { return a > b ? a : b; }
+
+/* Gates of every channel, NULL where there are none. */
+static inline const locus_tensor *locus_log_decay(const locus_plan *plan, const locus_tensors *in)
+{
+    const size_t offset = plan->call.scheme->log_decay;
+    return offset != 0 ? locus_tensor_slot(in, offset) : NULL;
+}
 
 /* The relative tables of a call, NULL where the term is off: the key table is multiplied with
  * query rows, the key-side table with keys, the value table with weights. The first two are [R,D],

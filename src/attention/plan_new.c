@@ -26,9 +26,6 @@ locus_status locus_plan_new(locus_plan **out, const locus_config *config,
     LOCUS_TRY(locus_adopt_tensors(&shapes, &copy, "shapes", error));
     config = &own;
     LOCUS_TRY(locus_call_resolve(&call, LOCUS_ATTEND, config, shapes, error));
-    if (locus_present(&shapes->log_gate))
-        return locus_fail(error, LOCUS_ERR_UNSUPPORTED,
-                          "tensor log_gate: found, expected none (the oracle alone takes it)");
     const locus_kernels *kernels = locus_kernels_pick(config->isa);
     if (kernels == NULL)
         return locus_fail(error, LOCUS_ERR_ISA, "isa: config or LOCUS_ISA names no kernel table");

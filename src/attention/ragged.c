@@ -16,7 +16,13 @@
 
 static void cut_axis(locus_tensor *t, uint32_t axis, int64_t rows)
 {
-    if (locus_present(t)) t->shape[axis] = rows;
+    if (t != NULL && locus_present(t)) t->shape[axis] = rows;
+}
+
+static locus_tensor *decays_of(const locus_call *call, locus_tensors *tensors)
+{
+    const size_t offset = call->scheme->log_decay;
+    return offset != 0 ? (locus_tensor *)(void *)((char *)tensors + offset) : NULL;
 }
 
 /* Positions that the call brings: those of the sequence's rows. */
@@ -60,6 +66,8 @@ static locus_status new_shape(const locus_plan *whole, const locus_sequence *s, 
     cut_axis(&plan->shapes.pos_query, 2, s->queries);
     cut_axis(&plan->shapes.gate, 2, s->queries);
     cut_axis(&plan->shapes.key_mask, 1, s->keys);
+    cut_axis(&plan->shapes.log_gate, 2, s->keys);
+    cut_axis(decays_of(&plan->call, &plan->shapes), 2, s->keys);
     locus_gathered_shapes(whole, &plan->shapes);
     LOCUS_TRY(locus_lower(plan, &plan->shapes, error));
     plan->gathers = locus_gathers(plan, &plan->shapes);
@@ -252,7 +260,7 @@ const locus_ragged_sequence *locus_ragged_task(const locus_plan *plan, int64_t t
 
 static void cut_rows(locus_tensor *t, uint32_t axis, int64_t first, int64_t rows)
 {
-    if (!locus_present(t)) return;
+    if (t == NULL || !locus_present(t)) return;
     const int64_t bytes = (int64_t)locus_dtype_bytes(t->dtype);
     if (t->data != NULL) t->data = (char *)t->data + first * t->stride[axis] * bytes;
     t->shape[axis] = rows;
@@ -270,6 +278,8 @@ void locus_ragged_tensors(const locus_ragged_sequence *sequence, const locus_ten
     cut_rows(&own->pos_query, 2, s->first_query, s->queries);
     cut_rows(&own->gate, 2, s->first_query, s->queries);
     cut_rows(&own->key_mask, 1, s->first_key, s->keys);
+    cut_rows(&own->log_gate, 2, s->first_key, s->keys);
+    cut_rows(decays_of(&sequence->plan->call, own), 2, s->first_key, s->keys);
 }
 
 void locus_ragged_results(const locus_ragged_sequence *sequence, const locus_results *all,

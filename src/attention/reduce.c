@@ -48,7 +48,7 @@ void locus_reduce_zero(const locus_backward_call *call)
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {
         const locus_tensor *t = locus_tensor_at_const(g, i);
         if (((t == &g->q || t == &g->pos_query || t == &g->gate) && tasks) ||
-            ((t == &g->k || t == &g->v) && own_keys))
+            ((t == &g->k || t == &g->v) && own_keys) || t->dtype == LOCUS_F64)
             continue;
         if (tasks && locus_owned_by_heads(call, t)) continue;
         if (locus_present(t) && locus_tensor_elements(t) > 0) zero_tensor(t);
@@ -191,6 +191,13 @@ static void reduce_keys(const key_sums *k, locus_sums from, const locus_tensor *
                          (first ? from.data : sums) + at, count, width, k->call->accumulate);
 }
 
+static void reduce_gates(const key_sums *k, const double *from, const locus_tensor *to)
+{
+    const int64_t first = k->first_key + k->plan->call.key_offset;
+    double *sums = (double *)to->data + locus_offset(to, k->task->b, k->task->h, first, 0);
+    for (int64_t n = k->low; n < k->high; n++) sums[n] -= from[n];
+}
+
 /* Of two tables in a ragged batch, the entries of each go to the rows of their own. */
 static void reduce_key_table(const locus_backward_call *call, const locus_plan *plan,
                              const backward_task *task, locus_sums from, int64_t low, int64_t high)
@@ -266,6 +273,7 @@ static void reduce_task(const locus_backward_call *call, int64_t number, int64_t
     if (s.cls && low == 0) {
         for (int i = 0; i < CLS_ROWS; i++) call->cls_total[CLS_ROWS * task.h + i] += s.cls[i];
     }
+    if (s.gate_sums) reduce_gates(&keys, s.gate_sums, &g->log_gate);
     if (s.sink && low == 0) call->sink_total[task.h] += *s.sink;
 }
 

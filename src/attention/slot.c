@@ -77,6 +77,7 @@ size_t locus_slot_carve(const locus_plan *plan, const locus_wanted *wanted, char
     if (wanted->bias) slot->bias = locus_take(&arena, plan->table_span, sizeof *slot->bias);
     if (wanted->cls) slot->cls = locus_take(&arena, CLS_ROWS, sizeof *slot->cls);
     if (wanted->sink) slot->sink = locus_take(&arena, 1, sizeof *slot->sink);
+    if (wanted->log_gate) slot->gate_sums = locus_take(&arena, c->Tk, sizeof *slot->gate_sums);
     if (wanted->pair_bias)
         slot->pair_bias = locus_take(&arena, locus_bias_numbers(plan), sizeof *slot->pair_bias);
     return arena.used;

@@ -23,6 +23,7 @@ typedef struct locus_slot {
     double *cls;                  /* [CLS_ROWS]                    */
     double *pair_bias;            /* twins of the parameters of a bias by pair           */
     double *sink;                 /* [1]                           */
+    double *gate_sums;            /* [Tk] of sums of gates, what keys take from them */
     int pos_q_fresh, pos_k_fresh; /* hold nothing yet, like k and v */
 } locus_slot;
 

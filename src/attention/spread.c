@@ -5,6 +5,7 @@
 
 #include "attention/bias_parameters.h"
 #include "attention/entry_run.h"
+#include "attention/gates.h"
 #include "attention/key_side.h"
 #include "attention/late_bias.h"
 #include "attention/placed.h"
@@ -290,7 +291,7 @@ static void spread_bias(const locus_backward_worker *w, const float *T)
 }
 
 /* dgate[i] += sum_j dS[i][j] bias[z]; and dS times the gates, which the bias is added by. */
-static void spread_gates(const locus_backward_worker *w, const locus_gradient_rows *rows)
+static void spread_bias_gates(const locus_backward_worker *w, const locus_gradient_rows *rows)
 {
     const head_context *head = &w->head;
     const locus_plan *plan = head->plan;
@@ -312,7 +313,7 @@ static void spread_gates(const locus_backward_worker *w, const locus_gradient_ro
 
 static void spread_gated_bias(const locus_backward_worker *w, const locus_gradient_rows *rows)
 {
-    if (w->call->wanted.gate || w->slot->bias != NULL) spread_gates(w, rows);
+    if (w->call->wanted.gate || w->slot->bias != NULL) spread_bias_gates(w, rows);
     if (w->slot->bias != NULL) spread_bias(w, w->gated);
 }
 
@@ -466,6 +467,9 @@ void locus_spread_tile(locus_backward_worker *w, locus_gradient_rows *rows)
     w->fresh_keys = begin_keys(w);
     spread_values(w, rows);
     if (w->call->wanted.dense && w->call->dense_directly) locus_spread_dense(w);
+    if (w->slot->gate_sums != NULL)
+        locus_spread_gates(&w->head, tile, w->grad, w->column_sums, rows->dgate_sum,
+                           w->slot->gate_sums);
     if (w->scores.cap_slopes != NULL)
         locus_tile_uncap(&w->head, tile, w->scores.cap_slopes, w->grad);
     spread_content(w, rows, &keys);

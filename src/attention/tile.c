@@ -286,8 +286,10 @@ static int is_seen(const head_context *head, const locus_tile *tile, int64_t i, 
 
 int locus_tile_is_plain(const head_context *head, const locus_tile *tile)
 {
-    return tile->whole && !tile->key_masked && !tile->masked && !head->plan->late_bias &&
-           head->plan->call.softcap == 0.0 && !locus_present(&head->in->bias_dense);
+    const locus_plan *plan = head->plan;
+    return tile->whole && !tile->key_masked && !tile->masked && !plan->late_bias &&
+           !plan->has_log_gate && plan->call.softcap == 0.0 &&
+           !locus_present(&head->in->bias_dense);
 }
 
 void locus_tile_cap(const head_context *head, const locus_tile *tile, float *scores, float *slopes)

@@ -71,7 +71,7 @@ static inline int64_t locus_tile_distances(const locus_tile *tile)
     return tile->rows + tile->columns - 1;
 }
 
-/* 1 where the scores of the products stay: no softcap, no late or dense bias, no pair hidden. */
+/* 1 where the scores of the products stay: no softcap, no late or dense bias, no gates, no pair hidden. */
 int locus_tile_is_plain(const head_context *head, const locus_tile *tile);
 
 /* scores become cap tanh(scores / cap) where the call has a softcap; `slopes`, unless NULL, the

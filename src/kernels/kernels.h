@@ -304,6 +304,12 @@ typedef LOCUS_ADD((*locus_add_fn));
     void name(float *y, const float *x, float slope, float shift, int64_t columns)
 typedef LOCUS_ADD_AFFINE((*locus_add_affine_fn));
 
+/* y[c] += (shift + x[c]) + (shift_low + low[c]): of sums in two parts, whose greater ones may cancel. */
+#define LOCUS_ADD_SPLIT(name)                                                                      \
+    void name(float *y, const float *x, const float *low, float shift, float shift_low,            \
+              int64_t columns)
+typedef LOCUS_ADD_SPLIT((*locus_add_split_fn));
+
 /* sums[0] += sum_c t[c], sums[1] += sum_c t[c] x[c]; in floats by lanes, then in double. */
 #define LOCUS_MOMENTS(name)                                                                        \
     void name(double sums[2], const float *t, const float *x, int64_t columns)
@@ -383,6 +389,7 @@ typedef struct locus_kernels {
     locus_add_fn add;
     locus_add_bias_fn add_bias;
     locus_add_affine_fn add_affine;
+    locus_add_split_fn add_split;
     locus_moments_fn moments;
     locus_scale_fn scale;
     locus_scale_rows_fn scale_rows;

@@ -41,6 +41,17 @@ static LOCUS_ADD_AFFINE(add_affine)
     }
 }
 
+static LOCUS_ADD_SPLIT(add_split)
+{
+    const vf a = v_set1(shift), b = v_set1(shift_low);
+    for (int64_t c = 0; c < columns; c += VL) {
+        const int64_t tail = columns - c < VL ? columns - c : 0;
+        const vf value =
+            v_add(v_add(load_some(x + c, tail), a), v_add(load_some(low + c, tail), b));
+        store_some(y + c, v_add(load_some(y + c, tail), value), tail);
+    }
+}
+
 static LOCUS_MOMENTS(moments)
 {
     vf all = v_set1(0.0f), weighted = v_set1(0.0f);

@@ -38,6 +38,7 @@ const locus_kernels KERNELS_NAME = {
     .add = add,
     .add_bias = add_bias,
     .add_affine = add_affine,
+    .add_split = add_split,
     .moments = moments,
     .scale = scale,
     .scale_rows = scale_rows,

@@ -61,6 +61,20 @@ static int query_parts(const pass *p)
     return parts;
 }
 
+/* What each position has, from x itself and from memory. */
+static int position_parts(const pass *p)
+{
+    int parts = 0;
+    for (int number = 0; number < LAYER_POSITION_GATES; number++) {
+        layer_position_gate gate;
+        if (locus_layer_position_gate(p->layer, number, &gate) &&
+            (wanted(p, SLOT(x)) || wanted(p, SLOT(memory)) || wanted(p, gate.weight) ||
+             wanted(p, gate.bias)))
+            parts |= gate.part;
+    }
+    return parts;
+}
+
 static int any_tensor(const locus_tensors *tensors)
 {
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++)
@@ -86,6 +100,8 @@ static void clear_buffers(const pass *p)
     clear(p->work.rows.v, call->B * call->Tk, width);
     clear(p->work.rows.pos_query, call->B * call->Tq, call->H * p->layer->query_width);
     clear(p->work.rows.gate, call->B * call->H, call->Tq);
+    clear(p->work.rows.log_gate, call->B * call->H, call->M + call->T);
+    clear(p->work.rows.log_decay, call->B * (call->M + call->T), width);
     for (size_t i = 0; i < p->layer->table_count; i++)
         clear(p->work.rows.tables[i], p->layer->tables[i].rows, width);
 }
@@ -141,9 +157,9 @@ static locus_tensor output_backward(const pass *p, const locus_tensor *dout)
 }
 
 /* The maps between the layer's inputs and attention, with what attention gave back: content of x
- * and of memory, then tables. A gradient that several of them have a part in is summed in this
+ * and of memory, gates of both, then tables. A gradient that several of them have a part in is summed in this
  * order. */
-enum { MOST_MAPS = 7 + LOCUS_LAYER_TABLES };
+enum { MOST_MAPS = 7 + LOCUS_LAYER_TABLES + 2 * LAYER_POSITION_GATES };
 typedef struct input_maps {
     layer_map maps[MOST_MAPS];
     size_t weights[MOST_MAPS], biases[MOST_MAPS], sources[MOST_MAPS]; /* slots */
@@ -206,6 +222,25 @@ static void list_query_rows(const pass *p, int parts, input_maps *list)
         locus_layer_gate_map(layer, &p->saved.rows, &p->work.rows, &x, &list->gate_weight);
 }
 
+/* Of the source of a map that reads x without its positions, where there are some. */
+#define RAW_X (LOCUS_NO_TENSOR - 2)
+
+static void list_position_gates(const pass *p, int parts, input_maps *list)
+{
+    for (int number = 0; number < LAYER_POSITION_GATES; number++) {
+        layer_position_gate gate;
+        if (!locus_layer_position_gate(p->layer, number, &gate) || !(parts & gate.part)) continue;
+        locus_layer_position_gate_gradient(p->layer, &gate, &p->saved.rows, &p->work.rows);
+        add_map(p, list, gate.weight, gate.bias, p->work.dinput != NULL ? RAW_X : SLOT(x),
+                locus_layer_tensor_rows(&p->in->x),
+                locus_layer_gate_side(p->layer, &p->work.rows, &gate, 0));
+        if (locus_present(&p->in->memory))
+            add_map(p, list, gate.weight, gate.bias, SLOT(memory),
+                    locus_layer_tensor_rows(&p->in->memory),
+                    locus_layer_gate_side(p->layer, &p->work.rows, &gate, 1));
+    }
+}
+
 static void list_tables(const pass *p, int parts, input_maps *list)
 {
     const locus_layer *layer = p->layer;
@@ -246,7 +281,7 @@ static void source_backward(const pass *p, const input_maps *list, size_t index)
 {
     const size_t slot = list->sources[index];
     const layer_matrix *x = &list->maps[index].x;
-    const locus_tensor *grad = locus_tensor_slot(p->grad, slot);
+    const locus_tensor *grad = slot != RAW_X ? locus_tensor_slot(p->grad, slot) : NULL;
     const int by_input = slot == SLOT(x) && p->work.dinput != NULL;
     layer_map some[MOST_MAPS];
     if (by_input ? !input_is_wanted(p) : grad == NULL) return;
@@ -274,18 +309,18 @@ static void parameters_backward(const pass *p, const input_maps *list, size_t in
     if (count > 0) locus_layer_bias_gradient(&p->work.multiplier, some, count, db, p->add);
 }
 
-static void maps_backward(const pass *p, int parts)
+static void maps_backward(const pass *p, int parts, input_maps *list)
 {
-    input_maps list = {.count = 0};
-    list_content(p, parts, &list);
-    list_query_rows(p, parts, &list);
-    list_tables(p, parts, &list);
-    for (size_t i = 0; i < list.count; i++) {
-        source_backward(p, &list, i);
-        parameters_backward(p, &list, i);
+    list_content(p, parts, list);
+    list_query_rows(p, parts, list);
+    list_position_gates(p, parts, list);
+    list_tables(p, parts, list);
+    for (size_t i = 0; i < list->count; i++) {
+        source_backward(p, list, i);
+        parameters_backward(p, list, i);
     }
-    if (list.gate < list.count)
-        locus_layer_gate_parameters(p->layer, &p->work.multiplier, &list.maps[list.gate],
+    if (list->gate < list->count)
+        locus_layer_gate_parameters(p->layer, &p->work.multiplier, &list->maps[list->gate],
                                     &p->work.rows, p->grad, p->work.gate_twins, p->add);
 }
 
@@ -337,6 +372,19 @@ static void input_backward(pass *p)
     if (dpos != NULL) clear_spare_rows(p, dpos, p->layer->call.T);
 }
 
+/* What reads x beside its positions adds to a gradient that holds the rest. */
+static void raw_input_backward(const pass *p, const input_maps *list)
+{
+    const locus_tensor *grad = locus_tensor_slot(p->grad, SLOT(x));
+    for (size_t i = 0; grad != NULL && i < list->count; i++) {
+        layer_map some[MOST_MAPS];
+        const size_t count =
+            list->sources[i] == RAW_X ? pick_maps(list, list->sources, i, some) : 0;
+        const layer_matrix dx = locus_layer_tensor_rows(grad);
+        if (count > 0) locus_layer_source_gradient(&p->work.multiplier, some, count, &dx, 1);
+    }
+}
+
 static LOCUS_NOINLINE locus_status run(const locus_layer *layer, const locus_layer_tables *tables,
                                        const locus_tensors *in, const locus_results *dresults,
                                        const locus_tensors *grad, uint32_t flags, const void *saved,
@@ -357,13 +405,16 @@ static LOCUS_NOINLINE locus_status run(const locus_layer *layer, const locus_lay
                           "expected that of locus_layer_forward");
     locus_layer_carve_backward(layer, workspace, &p.work);
 
-    const int content = content_parts(&p) | query_parts(&p), relative = table_parts(&p);
+    input_maps list = {.count = 0};
+    const int content = content_parts(&p) | query_parts(&p) | position_parts(&p);
+    const int relative = table_parts(&p);
     const locus_results inner = {.size = sizeof inner,
                                  .out = output_backward(&p, &dresults->out),
                                  .lse = dresults->lse};
     LOCUS_TRY(attention_backward(&p, &inner, content | relative, error));
-    maps_backward(&p, content | relative);
+    maps_backward(&p, content | relative, &list);
     input_backward(&p);
+    raw_input_backward(&p, &list);
     return LOCUS_OK;
 }
 

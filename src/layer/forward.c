@@ -61,6 +61,7 @@ static void project_content(const locus_layer *layer, const layer_multiplier *mu
         locus_layer_map_forward(multiplier, &map);
     }
     locus_layer_project_query_rows(layer, multiplier, in, &x, &saved->rows);
+    locus_layer_project_position_gates(layer, multiplier, in, &saved->rows);
 }
 
 void locus_layer_project_tables(const locus_layer *layer, const layer_multiplier *multiplier,

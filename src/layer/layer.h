@@ -10,6 +10,7 @@
  *     backward.c  the same road reversed
  *     rows.c      rows that maps read and write
  *     query_rows.c  what a query has of its own, from x alone: pos_query and gate
+ *     gates.c     gates and decays of every position, from memory and x
  *     tables.c    what depends on parameters alone, made once for many calls
  * Projected rows are stored (B, T, H, D): a projection writes a matrix, attention reads
  * a head of it as a strided view, nothing is copied. */
@@ -54,6 +55,9 @@ typedef struct layer_rows {
     float *gate;                       /* [B, H, T]; NULL: none                  */
     float *gate_inputs;                /* [B, T, H*2]: what the gates are made of */
     float *gate_weight, *gate_bias;    /* [H*2, E], [H*2]: of that map           */
+    float *log_gate;                   /* [B, H, M+T]; NULL: not projected       */
+    float *gate_rows;                  /* [B, M+T, H]: what it is made of        */
+    float *log_decay;                  /* [B, M+T, H*D]; NULL: not projected     */
 } layer_rows;
 
 typedef struct layer_saved {
@@ -101,7 +105,9 @@ enum {
     LAYER_V = 4,
     LAYER_POS_QUERY = 8,
     LAYER_GATE = 16,
-    LAYER_TABLE_0 = 32,
+    LAYER_TABLE_0 = 32, /* and the bits behind it, LOCUS_LAYER_TABLES in all */
+    LAYER_LOG_GATE = LAYER_TABLE_0 << LOCUS_LAYER_TABLES,
+    LAYER_LOG_DECAY = LAYER_LOG_GATE << 1,
     LAYER_ALL = -1
 };
 
@@ -137,6 +143,31 @@ layer_map locus_layer_gate_map(const locus_layer *layer, const layer_rows *rows,
 void locus_layer_gate_parameters(const locus_layer *layer, const layer_multiplier *multiplier,
                                  const layer_map *map, const layer_rows *drows,
                                  const locus_tensors *grad, double *room, int add);
+
+/* Gates that a layer projects from memory and x: one number of each head, or one of each channel. */
+enum { LAYER_POSITION_GATES = 2 };
+typedef struct layer_position_gate {
+    size_t weight, bias; /* offsets into locus_tensors */
+    int part;            /* LAYER_LOG_GATE or LAYER_LOG_DECAY */
+    int64_t width;       /* of a row: H or H*D */
+} layer_position_gate;
+
+/* 0: the layer has none of number `number`. */
+int locus_layer_position_gate(const locus_layer *layer, int number, layer_position_gate *gate);
+
+/* Rows of what the gates are made of, or of its gradient: [B, M+T, width], and those of x or of
+ * memory alone. */
+float *locus_layer_gate_rows(const layer_rows *rows, const layer_position_gate *gate);
+layer_matrix locus_layer_gate_side(const locus_layer *layer, const layer_rows *rows,
+                                   const layer_position_gate *gate, int of_memory);
+
+void locus_layer_project_position_gates(const locus_layer *layer,
+                                        const layer_multiplier *multiplier, const locus_tensors *in,
+                                        const layer_rows *rows);
+
+/* The gradient of gates becomes that of what they are made of. */
+void locus_layer_position_gate_gradient(const locus_layer *layer, const layer_position_gate *gate,
+                                        const layer_rows *rows, const layer_rows *drows);
 
 /* Rows of a [B, T, E] or [R, E] tensor. */
 layer_matrix locus_layer_tensor_rows(const locus_tensor *t);

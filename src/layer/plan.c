@@ -20,6 +20,17 @@ static void carve_rows(const locus_layer *layer, locus_carver *c, layer_rows *ro
         rows->tables[i] = locus_carve_floats(c, 1, layer->tables[i].rows, width);
     if (layer->query_width > 0)
         rows->pos_query = locus_carve_floats(c, call->B, call->Tq, call->H * layer->query_width);
+    for (int number = 0; number < LAYER_POSITION_GATES; number++) {
+        layer_position_gate gate;
+        if (!locus_layer_position_gate(layer, number, &gate)) continue;
+        float *of_rows = locus_carve_floats(c, call->B, call->M + call->T, gate.width);
+        if (gate.part == LAYER_LOG_DECAY) {
+            rows->log_decay = of_rows;
+        } else {
+            rows->gate_rows = of_rows;
+            rows->log_gate = locus_carve_floats(c, call->B, call->H, call->M + call->T);
+        }
+    }
     if (call->scheme->gate == NULL) return;
     rows->gate = locus_carve_floats(c, call->B, call->H, call->Tq);
     rows->gate_inputs = locus_carve_floats(c, call->B, call->Tq, call->H * LOCUS_GATE_OUTPUTS);
@@ -193,6 +204,20 @@ static locus_tensor table_view(float *data, int64_t rows, const locus_call *call
     };
 }
 
+static void take_position_gates(const locus_layer *layer, const layer_rows *rows, int parts,
+                                locus_tensors *inner)
+{
+    const locus_call *call = &layer->call;
+    const int64_t N = call->M + call->T;
+    layer_position_gate gate;
+    if ((parts & LAYER_LOG_GATE) && locus_layer_position_gate(layer, 0, &gate))
+        inner->log_gate =
+            locus_view(rows->log_gate, LOCUS_F32, 3, (const int64_t[]){call->B, call->H, N});
+    if ((parts & LAYER_LOG_DECAY) && locus_layer_position_gate(layer, 1, &gate))
+        *(locus_tensor *)(void *)((char *)inner + call->scheme->log_decay) =
+            heads_view(rows->log_decay, N, call);
+}
+
 locus_tensors locus_layer_inner(const locus_layer *layer, const locus_tensors *outer,
                                 const layer_rows *rows, int parts)
 {
@@ -208,6 +233,7 @@ locus_tensors locus_layer_inner(const locus_layer *layer, const locus_tensors *o
     if ((parts & LAYER_GATE) && call->scheme->gate != NULL)
         inner.gate =
             locus_view(rows->gate, LOCUS_F32, 3, (const int64_t[]){call->B, call->H, call->Tq});
+    take_position_gates(layer, rows, parts, &inner);
     for (size_t i = 0; i < layer->table_count; i++)
         if (parts & (LAYER_TABLE_0 << i))
             *(locus_tensor *)(void *)((char *)&inner + layer->tables[i].table) =
@@ -259,6 +285,11 @@ static layer_extents find_extents(const locus_layer *layer)
     const int64_t own = call->H * (call->scheme->gate != NULL ? LOCUS_GATE_OUTPUTS : 0);
     if (call->H * layer->query_width > extents.width) extents.width = call->H * layer->query_width;
     if (own > extents.width) extents.width = own;
+    for (int number = 0; number < LAYER_POSITION_GATES; number++) {
+        layer_position_gate gate;
+        if (locus_layer_position_gate(layer, number, &gate) && gate.width > extents.width)
+            extents.width = gate.width;
+    }
     for (size_t i = 0; i < layer->table_count; i++)
         if (layer->tables[i].rows > extents.rows) extents.rows = layer->tables[i].rows;
     for (size_t i = 0; i < LOCUS_TENSOR_COUNT; i++) {

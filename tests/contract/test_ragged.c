@@ -118,6 +118,7 @@ static void check_alone(const batch *b, int64_t s)
     in.k = rows_of(in.k, 2, first_key, keys);
     in.v = rows_of(in.v, 2, first_key, keys);
     in.key_mask = rows_of(in.key_mask, 1, first_key, keys);
+    in.log_gate = rows_of(in.log_gate, 2, first_key, keys);
     dresults.out = rows_of(p->dout[1], 2, first, queries);
     dresults.lse = rows_of(p->dlse[1], 2, first, queries);
     results.out = new_like(&dresults.out);
@@ -127,6 +128,7 @@ static void check_alone(const batch *b, int64_t s)
     grad.q = new_like(&in.q);
     if (in.pos_query.rank != 0) grad.pos_query = new_like(&in.pos_query);
     if (in.gate.rank != 0) grad.gate = new_like(&in.gate);
+    if (in.log_gate.rank != 0) grad.log_gate = new_like(&in.log_gate);
     grad.k = new_like(&in.k);
     grad.v = new_like(&in.v);
     locus_plan *plan = NULL;
@@ -147,10 +149,13 @@ static void check_alone(const batch *b, int64_t s)
           "grad.pos_query of sequence %d", (int)s);
     CHECK(in.gate.rank == 0 || same_rows(&p->grad[1].gate, first, &grad.gate),
           "grad.gate of sequence %d", (int)s);
+    CHECK(in.log_gate.rank == 0 || same_rows(&p->grad[1].log_gate, first_key, &grad.log_gate),
+          "grad.log_gate of sequence %d", (int)s);
     CHECK(same_rows(&p->grad[1].k, first_key, &grad.k), "grad.k of sequence %d", (int)s);
     CHECK(same_rows(&p->grad[1].v, first_key, &grad.v), "grad.v of sequence %d", (int)s);
-    void *const all[] = {workspace,   results.out.data, results.lse.data,    grad.q.data,
-                         grad.k.data, grad.v.data,      grad.pos_query.data, grad.gate.data};
+    void *const all[] = {workspace,           results.out.data, results.lse.data,
+                         grad.q.data,         grad.k.data,      grad.v.data,
+                         grad.pos_query.data, grad.gate.data,   grad.log_gate.data};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     locus_plan_free(plan);
 }

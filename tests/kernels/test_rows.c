@@ -88,8 +88,30 @@ static void test_fade(const locus_kernels *k)
         }
 }
 
+/* Parts of 2^20 and 2^-20: the greater ones cancel without an error. */
+static void test_add_split(const locus_kernels *k)
+{
+    if (!check_begin("kernels/%s/add_split", k->isa)) return;
+    const float great = 0x1p20f, small = 0x1p-20f;
+    for (int n = 0; n <= 70; n++) {
+        float high[80], low[80];
+        for (int c = 0; c < 80; c++) {
+            high[c] = great + (float)c;
+            low[c] = small * (float)c;
+        }
+        memcpy(C, before, sizeof C);
+        k->add_split(C, high, low, -great, small, n);
+        for (int c = 0; c < 80; c++) {
+            const float expected =
+                c < n ? before[c] + ((float)c + small * (float)(c + 1)) : before[c];
+            CHECK(C[c] == expected, "add_split of %d at %d", n, c);
+        }
+    }
+}
+
 int main(int argc, char **argv)
 {
-    static const kernel_test tests[] = {test_bad_rows, test_rows, test_scale_rows, test_fade, NULL};
+    static const kernel_test tests[] = {test_bad_rows, test_rows,      test_scale_rows,
+                                        test_fade,     test_add_split, NULL};
     return test_kernels(argc, argv, "kernels/rows", tests);
 }

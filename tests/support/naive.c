@@ -265,6 +265,9 @@ static real score_of(const test_problem *p, const pair *at)
         score += dot(q, grid_row(p, "rel_h", at, 0), D) + dot(q, grid_row(p, "rel_w", at, 1), D);
     if (p->config.softcap > 0.0)
         score = (real)p->config.softcap * tanhl(score / (real)p->config.softcap);
+    if (in->log_gate.rank != 0)
+        for (int64_t t = at->n + 1; t <= at->m; t++)
+            score += (real)row_at(&in->log_gate, at->b, at->h, 0)[t];
     if (in->bias_dense.rank != 0)
         score += (real)row_at(&in->bias_dense, at->b, at->h, at->i)[at->n];
     return score;

@@ -247,6 +247,13 @@ static int64_t positions_of(const test_problem *p)
     return (reach_of(p) + 1 > p->spec.Tk ? reach_of(p) + 1 : p->spec.Tk) + 1;
 }
 
+/* Gates of every position. */
+static int64_t gates_of(const test_problem *p)
+{
+    const int64_t past = offset_of(p) + p->spec.Tq;
+    return past > p->spec.Tk ? past : p->spec.Tk;
+}
+
 /* Positions of rows, in no order and some of them more than once, but as near as those of the rows;
  * of two axes, pixels in the order of the rows. */
 static void fill_positions(const test_problem *p, const locus_tensor *t, int is_key)
@@ -296,8 +303,10 @@ static void make_tensor(test_problem *p, const locus_tensor_info *info, const ch
     const int is_map = (info->dtypes >> LOCUS_I64 & 1u) != 0;
     int64_t shape[LOCUS_MAX_RANK];
     uint32_t rank = 0;
-    if (!locus_shape_make(&extents, info->shape, is_map ? 2 * reach_of(p) + 1 : FEATURES, shape,
-                          &rank))
+    const int64_t other = is_map                                ? 2 * reach_of(p) + 1
+                          : locus_shape_names(info->shape, "N") ? gates_of(p)
+                                                                : FEATURES;
+    if (!locus_shape_make(&extents, info->shape, other, shape, &rank))
         nonsense(p, "shape", info->shape);
     const char *at_least = strstr(info->shape, ">=T");
     if (at_least != NULL) shape[at_least == info->shape ? 0 : 1] = positions_of(p);
