@@ -90,6 +90,8 @@ static const cli_example run_examples[] = {
     {"locus run reranker \"a question\" --pair \"an answer\"", "the labels of a pair"},
     {"locus run bert-base-uncased \"Paris is the [MASK] of France.\"",
      "the best tokens for a mask"},
+    {"locus run some-reader \"Where does Ada live?\" --pair \"Ada lives in Paris.\"",
+     "the part of a text that answers a question"},
     {"locus run some-tagger \"Ada lives in Paris.\" --task tokens", "a label for every token"},
     {"locus run opus-mt-en-fr \"The cat sleeps.\"", "a translation, by the beams of the model"},
     {"locus run stories260K \"Once upon a time\" --max-length 200", "a text continued"},
@@ -106,7 +108,7 @@ static const cli_example run_examples[] = {
 static const cli_option run_options[] = {
     {.name = "task",
      .argument = "TASK",
-     .help = "embed, classify, tokens, fill, generate or hidden (what the model is for)",
+     .help = "embed, classify, tokens, answer, fill, generate or hidden (what the model is for)",
      .kind = CLI_LIST,
      .value = task_name,
      FIELD(task)},

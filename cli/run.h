@@ -54,7 +54,7 @@ struct run_task {
     int (*run)(run_session *s);
 };
 
-extern const run_task run_classify, run_tokens, run_fill, run_generate, run_embed, run_hidden;
+extern const run_task run_classify, run_tokens, run_answer, run_fill, run_generate, run_embed, run_hidden;
 
 /* run_task.c: all tasks, in the order in which one is chosen where none is asked for; NULL beyond
  * the last. */

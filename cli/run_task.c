@@ -6,7 +6,7 @@
 
 const run_task *run_task_at(size_t index)
 {
-    static const run_task *const tasks[] = {&run_classify, &run_tokens, &run_fill,
+    static const run_task *const tasks[] = {&run_classify, &run_tokens, &run_answer, &run_fill,
                                             &run_generate, &run_embed,  &run_hidden};
     return index < sizeof tasks / sizeof *tasks ? tasks[index] : NULL;
 }
@@ -35,6 +35,12 @@ int run_task_choose(run_session *s)
     char list[128], quoted[512];
     const char *name = s->values->task;
     s->task = run_task_default(&s->info);
+    if (name == NULL && s->info.unread_head != NULL && !s->info.modules)
+        return cli_complain("run", CLI_REFUSED,
+                            "%s: config.json: architectures.0: the head of %s is not read; --task "
+                            "embed or hidden gives states without it",
+                            text_quote(quoted, sizeof quoted, s->values->model),
+                            s->info.unread_head);
     if (name == NULL) return CLI_DONE;
     size_t i = 0;
     while (strcmp(run_task_at(i)->name, name) != 0) i++; /* the options were checked */

@@ -55,6 +55,7 @@ typedef enum locus_model_head {
     LOCUS_MODEL_FILL,     /* the token behind a mask */
     LOCUS_MODEL_PRIOR,    /* what sound a token stands for: means, then logarithms of variances */
     LOCUS_MODEL_GENERATE, /* the token that comes next */
+    LOCUS_MODEL_SPAN,     /* of every token: where an answer begins, and where it ends */
 } locus_model_head;
 
 typedef struct locus_model_info {
@@ -83,6 +84,8 @@ typedef struct locus_model_info {
     int64_t features;         /* > 0: it takes rows of that many numbers, not ids */
     int64_t last_width;       /* of the last states and of embeddings: `width`, but for models that
                                  narrow them (OPT with word_embed_proj_dim) */
+    const char *unread_head;  /* of `architectures`: the class of a head that is not read, so that
+                                 there are states alone; NULL: there is none */
 } locus_model_info;
 /* Fill *info, whose size is set, up to that size. Texts live as long as the model. */
 LOCUS_API void locus_model_describe(const locus_model *model, locus_model_info *info);
@@ -129,7 +132,8 @@ typedef struct locus_model_results {
     uint32_t reserved;    /* 0 */
     float *const *hidden; /* [layers + 1] arrays [tokens, width], each may be NULL: after the
                              embeddings, then after every layer; the last one [tokens, last_width] */
-    float *logits; /* of the head: [sequences, labels], or [tokens, labels] of tags and priors, or
+    float *
+        logits; /* of the head: [sequences, labels], or [tokens, labels] of tags, spans and priors, or
                              [tokens or row_count, vocabulary] of what may be behind a mask, or
                              [tokens, vocabulary] of what may come next */
     float *embedding;  /* [sequences, last_width], pooled and normalised as the model says */

@@ -42,7 +42,9 @@ LOCUS_API void locus_texts_clear(locus_texts *texts); /* its memory stays for th
 LOCUS_API int64_t locus_texts_count(const locus_texts *texts);
 LOCUS_API const int64_t *locus_texts_offsets(const locus_texts *texts);
 LOCUS_API const int32_t *locus_texts_ids(const locus_texts *texts);
-LOCUS_API const int32_t *locus_texts_types(const locus_texts *texts); /* NULL: all 0 */
+LOCUS_API const int32_t *locus_texts_types(const locus_texts *texts);    /* NULL: all 0 */
+LOCUS_API const uint8_t *locus_texts_segments(const locus_texts *texts); /* as in <locus/text.h>; of
+                                                                             ids 0 */
 
 /* locus_model_forward on everything in the list, with memory that the list keeps. */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_texts_forward(locus_texts *texts,

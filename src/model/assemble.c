@@ -121,8 +121,9 @@ static value continuation(builder *b, value h, int narrowed)
 static value label(builder *b, value h)
 {
     if (b->d->head == LOCUS_MODEL_CLASSIFY) {
-        h = build_pool(b->p, h, LOCUS_POOL_FIRST);
-        h = slot_map(b, h, SLOT_HEAD_MAP, 0, b->d->head_activation, NONE, NONE);
+        h = build_pool(b->p, h, b->d->head_last ? LOCUS_POOL_LAST : LOCUS_POOL_FIRST);
+        if (slot_wanted(b, SLOT_HEAD_MAP))
+            h = slot_map(b, h, SLOT_HEAD_MAP, 0, b->d->head_activation, NONE, NONE);
     }
     return slot_map(b, h, SLOT_HEAD_OUT, 0, LOCUS_IDENTITY, NONE, NONE);
 }
@@ -142,7 +143,7 @@ static void add_head(builder *b, value h, value last)
     (void)build_gift(b->p, logits, GIVES_LOGITS, b->stack, 0);
     if (d->head != LOCUS_MODEL_GENERATE) return;
     b->p->serves = SERVES_NEXT;
-    const value next = continuation(b, build_pick(b->p, NEXT, h, BY_NEXT), model_is_narrowed(d));
+    const value next = continuation(b, build_pick(b->p, NEXT, h, BY_NEXT), d->narrows);
     (void)build_gift(b->p, next, GIVES_NEXT, b->stack, 0);
 }
 
@@ -193,7 +194,7 @@ static void add_stack(builder *b)
     value h = embed(b), last;
     (void)build_gift(b->p, h, GIVES_HIDDEN, b->stack, 0);
     h = last = layers(b, h);
-    if (model_is_narrowed(d)) {
+    if (d->narrows) {
         b->p->serves = SERVES_LAST | SERVES_LOGITS | SERVES_EMBEDDING;
         last = slot_map(b, h, SLOT_NARROW, 0, LOCUS_IDENTITY, NONE, NONE);
     }

@@ -291,6 +291,7 @@ int build_attention(program *p, const attention *how)
 
 value build_attend(program *p, const value *in, const attend_rule *rule)
 {
+    if (p->attention_count == 0) return in[0]; /* there was no memory for one */
     attend_rule *own = locus_arena_take(&p->arena, sizeof *own, 16);
     if (own == NULL) {
         program_fail(p, no_memory(p));
@@ -356,6 +357,7 @@ static value exchange(program *p, value weight, int64_t inputs, int64_t taps)
 value build_convolve(program *p, value x, value weight, value bias, value residual, int64_t taps,
                      int64_t groups, locus_activation activation)
 {
+    if (p->status != LOCUS_OK) return x; /* a value without rows divides nothing */
     const value_info from = p->values[x];
     const int64_t outputs = p->values[weight].count;
     const value in[] = {x, exchange(p, weight, from.width / groups, taps), bias, residual};
@@ -405,6 +407,7 @@ value build_activate(program *p, value x, locus_activation activation)
 
 value build_turns(program *p, extent rows, int how)
 {
+    if (p->attention_count == 0) return 0; /* there was no memory for one */
     op *o = append(p, &op_turns, NULL, 0);
     o->as.turns = how;
     return finish(p, o, rows, 0, p->attentions[how].head_dim);

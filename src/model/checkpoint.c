@@ -227,9 +227,10 @@ int model_slot_wanted(const model_description *d, model_slot slot)
     case SLOT_CONVOLUTION_NORM_GAIN:
     case SLOT_CONVOLUTION_NORM_SHIFT: return d->taps > 0;
     case SLOT_HEAD_MAP:
-    case SLOT_HEAD_MAP_BIAS: return d->head == LOCUS_MODEL_CLASSIFY;
-    case SLOT_HEAD_OUT:
-    case SLOT_HEAD_OUT_BIAS: return d->labels > 0;
+    case SLOT_HEAD_MAP_BIAS: return d->head == LOCUS_MODEL_CLASSIFY && !d->head_plain;
+    case SLOT_HEAD_OUT: return d->labels > 0;
+    case SLOT_HEAD_OUT_BIAS:
+        return d->labels > 0 && !(d->head == LOCUS_MODEL_CLASSIFY && d->head_plain);
     case SLOT_FILL_MAP:
     case SLOT_FILL_MAP_BIAS:
     case SLOT_FILL_NORM_GAIN: return model_has_fill(d) && !d->fill_plain;
@@ -238,8 +239,7 @@ int model_slot_wanted(const model_description *d, model_slot slot)
     case SLOT_FILL_OUT_BIAS: return model_has_fill(d) && !d->fill_unbiased;
     case SLOT_LOGITS: return d->head == LOCUS_MODEL_GENERATE && !d->tied && !d->fill_next;
     case SLOT_LOGITS_BIAS: return 0; /* where the checkpoint has one */
-    case SLOT_NARROW:
-        return d->head == LOCUS_MODEL_GENERATE && d->embedding_width != d->width && !d->fill_next;
+    case SLOT_NARROW: return d->narrows;
     case SLOT_NARROW_BIAS: return 0;
     case SLOT_FINAL_NORM_GAIN: return d->final_norm;
     case SLOT_FINAL_NORM_SHIFT: return d->final_norm && has_shifts(d);
@@ -332,14 +332,11 @@ static int find_name(const model_checkpoint *c, const char *name, model_place *f
     return 0;
 }
 
-/* The first of the family's names for the slot that is there; `name` is it, or the last tried. */
-static int find_slot(const model_checkpoint *c, model_slot slot, int64_t layer, char *name,
-                     model_place *found)
+/* The first of those names for the slot that is there; `name` is it, or the last tried. */
+static int find_among(const model_checkpoint *c, const model_name *names, model_slot slot,
+                      int64_t layer, char *name, model_place *found)
 {
-    const model_table *table = table_of(c->description, slot);
-    snprintf(name, NAME, "(no name)");
-    if (table != NULL) return spell(name, "", table->name, layer) && find_name(c, name, found);
-    for (const model_name *n = c->family->names; n->name != NULL; n++) {
+    for (const model_name *n = names; n->name != NULL; n++) {
         if (n->slot != slot) continue;
         for (const char *const *prefix = c->family->prefixes; *prefix != NULL; prefix++) {
             if (!spell(name, *prefix, n->name, layer)) continue;
@@ -349,6 +346,17 @@ static int find_slot(const model_checkpoint *c, model_slot slot, int64_t layer, 
         }
     }
     return 0;
+}
+
+/* By the names of heads that families share, or by the family's own, which messages name. */
+static int find_slot(const model_checkpoint *c, model_slot slot, int64_t layer, char *name,
+                     model_place *found)
+{
+    const model_table *table = table_of(c->description, slot);
+    snprintf(name, NAME, "(no name)");
+    if (table != NULL) return spell(name, "", table->name, layer) && find_name(c, name, found);
+    return find_among(c, model_head_names, slot, layer, name, found) ||
+           find_among(c, c->family->names, slot, layer, name, found);
 }
 
 int model_checkpoint_has(const model_checkpoint *c, model_slot slot, int64_t layer)

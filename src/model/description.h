@@ -57,6 +57,7 @@ typedef struct model_description {
     int64_t most_tokens;     /* of one sequence; 0: no limit */
     int shared_words;        /* 1: a decoder reads the word table of its encoder */
     int sinusoidal;          /* 1: the position table is a sinusoid where the checkpoint has none */
+    int narrows;             /* 1: the last states go through a map to embedding_width */
     int sinusoid_paired;     /* 1: whose sines and cosines take turns */
 
     int64_t kv_heads; /* of k and v; 0: `heads` */
@@ -120,6 +121,8 @@ typedef struct model_description {
     int64_t labels;                   /* that it tells apart */
     int multi_label;                  /* 1: each label by itself */
     locus_activation head_activation; /* behind the first map of LOCUS_MODEL_CLASSIFY */
+    int head_last;                    /* 1: which is given the last token, not the first */
+    int head_plain;                   /* 1: which has no first map */
     int tied;                         /* LOCUS_MODEL_GENERATE: logits by the word table */
     int logits_scaled;                /* 1: states by 1 / sqrt(width) before that */
     int logits_biased;                /* 1: logits have a bias where the checkpoint has one */
@@ -188,10 +191,17 @@ locus_status model_read_bert_sizes(const model_settings *settings, model_descrip
 locus_status model_read_bert_positions(const model_settings *settings, model_description *d,
                                        locus_error *error);
 
-/* Which head the checkpoint has, by `architectures`, and its labels. For every family that names
- * tensors of heads. */
-locus_status model_read_head(const model_settings *settings, model_description *d,
-                             locus_error *error);
+/* ---- heads.c ---- */
+
+/* Names of heads that families share. */
+extern const model_name model_head_names[];
+
+/* Which head the checkpoint has, by `architectures`, and how many labels; *unread: the class whose
+ * head is not read, in memory of the settings; NULL: there is none. */
+locus_status model_read_head(const model_settings *settings, const model_family *family,
+                             model_description *d, const char **unread, locus_error *error);
+
+/* ---- families.c ---- */
 
 /* is_decoder: causal; ...ForCausalLM and ...LMHeadModel continue a text by the head that fills masks
  * elsewhere. For BERT and its kin. */
@@ -204,13 +214,7 @@ static inline int model_has_fill(const model_description *d)
     return d->head == LOCUS_MODEL_FILL || d->fill_next;
 }
 
-/* 1: the last states go through a map before logits. */
-static inline int model_is_narrowed(const model_description *d)
-{
-    return d->head == LOCUS_MODEL_GENERATE && d->embedding_width != d->width && !d->fill_next;
-}
-
-/* rope_theta and rope_scaling, for the scheme rope, paired in halves. */
+/* rope_theta and rope_scaling, or rope_parameters, for the scheme rope, paired in halves. */
 locus_status model_read_rope(const model_settings *settings, int64_t trained, model_description *d,
                              locus_error *error);
 

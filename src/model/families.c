@@ -103,34 +103,6 @@ int model_architecture_is(const model_settings *s, const char *what)
     return found != NULL && found->kind == LOCUS_JSON_STRING && strstr(found->text, what) != NULL;
 }
 
-locus_status model_read_head(const model_settings *s, model_description *d, locus_error *error)
-{
-    static const char map[] = "id2label.";
-    const char *problem;
-    int64_t named = 0;
-    if (model_architecture_is(s, "ForSequenceClassification"))
-        d->head = LOCUS_MODEL_CLASSIFY;
-    else if (model_architecture_is(s, "ForTokenClassification"))
-        d->head = LOCUS_MODEL_TAG;
-    else if (model_architecture_is(s, "ForMaskedLM") ||
-             model_architecture_is(s, "XLNetLMHeadModel") ||
-             (model_architecture_is(s, "ForPreTraining") && !model_architecture_is(s, "Electra"))) {
-        d->head = LOCUS_MODEL_FILL;
-        return d->fill_tied ? LOCUS_OK
-                            : model_setting_flag(s, "tie_word_embeddings", 1, &d->fill_tied, error);
-    } else
-        return LOCUS_OK;
-    for (size_t i = 0; i < s->list.count; i++)
-        named += strncmp(((const model_setting *)locus_list_at(&s->list, i))->path, map,
-                         sizeof map - 1) == 0;
-    LOCUS_TRY(model_setting_integer(s, "num_labels", named > 0 ? named : 2, 1, 1 << 16, &d->labels,
-                                    error));
-    LOCUS_TRY(model_setting_text(s, "problem_type", "", &problem, error));
-    d->multi_label = strcmp(problem, "multi_label_classification") == 0 ||
-                     (problem[0] == '\0' && d->labels == 1);
-    return LOCUS_OK;
-}
-
 locus_status model_split_heads(const model_settings *s, const char *key, model_description *d,
                                locus_error *error)
 {
@@ -146,6 +118,7 @@ void model_set_decoder(model_description *d, int tied)
 {
     d->causal = 1;
     d->head = LOCUS_MODEL_GENERATE;
+    d->head_last = d->head_plain = 1;
     d->tied = tied;
 }
 
@@ -156,7 +129,7 @@ locus_status model_read_decoder(const model_settings *s, model_description *d, l
     LOCUS_TRY(model_setting_flag(s, "is_decoder", 0, &d->causal, error));
     if (!continues) return LOCUS_OK;
     if (!d->causal) return model_setting_refuse(s, "is_decoder", "true", error);
-    model_set_decoder(d, 0);
+    d->head = LOCUS_MODEL_GENERATE;
     d->fill_next = 1;
     return model_setting_flag(s, "tie_word_embeddings", 1, &d->fill_tied, error);
 }

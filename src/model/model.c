@@ -27,24 +27,15 @@ static locus_status unknown_family(const char *type, locus_error *error)
                       locus_escape(quoted, sizeof quoted, type, strlen(type)), list);
 }
 
-static int has_names(const model_family *family, model_slot slot)
-{
-    const model_name *n = family->names;
-    while (n->name != NULL && n->slot != slot) n++;
-    return n->name != NULL;
-}
-
-/* Which head there is, of a family that has any. */
+/* The class whose head is not read outlives the settings. */
 static locus_status read_head(locus_model *m, const model_settings *s, locus_error *error)
 {
-    const int labels = has_names(m->family, SLOT_HEAD_OUT);
-    if (!labels && !has_names(m->family, SLOT_FILL_OUT_BIAS)) return LOCUS_OK;
-    LOCUS_TRY(model_read_head(s, &m->stacks[0], error));
-    const locus_model_head head = m->stacks[0].head;
-    if (!labels && (head == LOCUS_MODEL_CLASSIFY || head == LOCUS_MODEL_TAG))
-        return model_setting_refuse(s, "architectures.0", "one without labels, of this family",
-                                    error);
-    return LOCUS_OK;
+    const char *unread;
+    LOCUS_TRY(model_read_head(s, m->family, &m->stacks[0], &unread, error));
+    if (unread == NULL) return LOCUS_OK;
+    m->unread_head = locus_arena_copy(&m->texts, unread, strlen(unread));
+    return m->unread_head != NULL ? LOCUS_OK
+                                  : locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
 }
 
 static locus_status read_labels(locus_model *m, const model_settings *s, locus_error *error)
@@ -54,10 +45,11 @@ static locus_status read_labels(locus_model *m, const model_settings *s, locus_e
     m->labels = locus_arena_take(&m->texts, (size_t)count * sizeof *m->labels, 16);
     for (int64_t i = 0; m->labels != NULL && i < count; i++) {
         char key[40], name[40];
-        const char *label;
+        const char *label = i == 0 ? "start" : "end";
         snprintf(key, sizeof key, "id2label.%" PRId64, i);
         snprintf(name, sizeof name, "LABEL_%" PRId64, i);
-        LOCUS_TRY(model_setting_text(s, key, name, &label, error));
+        if (m->stacks[0].head != LOCUS_MODEL_SPAN)
+            LOCUS_TRY(model_setting_text(s, key, name, &label, error));
         m->labels[i] = locus_arena_copy(&m->texts, label, strlen(label));
         if (m->labels[i] == NULL) m->labels = NULL;
     }
@@ -65,16 +57,19 @@ static locus_status read_labels(locus_model *m, const model_settings *s, locus_e
                              : locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
 }
 
-/* The decoder behind an encoder, unless the checkpoint is of an encoder alone. Without
- * `architectures` its tensors decide, when the program is made. */
+/* The decoder behind an encoder, where the class has its head. Without `architectures` its tensors
+ * decide, when the program is made. */
 static locus_status describe_decoder(locus_model *m, const char *folder, const model_settings *s,
                                      locus_error *error)
 {
-    if (m->family->decoder == NULL || model_architecture_is(s, "Encoder")) return LOCUS_OK;
+    const int named = model_setting_find(s, "architectures.0") != NULL;
+    if (m->family->decoder == NULL || (named && m->stacks[0].head != LOCUS_MODEL_GENERATE))
+        return LOCUS_OK;
+    m->stacks[0].head = LOCUS_MODEL_NO_HEAD; /* that of the decoder */
     model_description *d = &m->stacks[1];
     *d = m->stacks[0];
     m->stack_count = 2;
-    m->optional_decoder = model_setting_find(s, "architectures.0") == NULL;
+    m->optional_decoder = !named;
     LOCUS_TRY(m->family->decoder->describe(s, d, error));
     d->kv_heads = d->heads;
     return model_read_generation(m, folder, s, error);
@@ -96,7 +91,7 @@ static locus_status read_config(locus_model *m, const char *folder, locus_error 
     if (status == LOCUS_OK) status = read_head(m, &s, error);
     if (status == LOCUS_OK) status = read_labels(m, &s, error);
     if (m->stacks[0].kv_heads == 0) m->stacks[0].kv_heads = m->stacks[0].heads;
-    if (status == LOCUS_OK && m->stacks[0].head == LOCUS_MODEL_GENERATE)
+    if (status == LOCUS_OK && m->stacks[0].head == LOCUS_MODEL_GENERATE && !m->family->decoder)
         status = model_read_generation(m, folder, &s, error);
     if (status == LOCUS_OK) status = describe_decoder(m, folder, &s, error);
     model_settings_free(&s);
@@ -287,6 +282,7 @@ void model_describe_layers(const locus_model *m, int stack, locus_model_info *in
         .labels = d->labels,
         .memory = d->memory,
         .features = d->features,
+        .unread_head = m->unread_head,
         .last_width = stack == 0 ? model_last_width(m) : d->width,
         .modules = (uint32_t)m->modules,
         .bias_each_layer = (uint32_t)d->bias_each_layer,

@@ -19,7 +19,8 @@ struct locus_model {
     int stack_count;
     int optional_decoder; /* 1: its tensors say whether there is one */
     program program;
-    const char **labels; /* [labels] */
+    const char **labels;     /* [labels] */
+    const char *unread_head; /* the class of a head that is not read; NULL */
     locus_arena texts;
     locus_model_pooling pooling;
     locus_generation generation; /* as its files say */
@@ -48,7 +49,7 @@ static inline const model_description *model_last_stack(const locus_model *m)
 static inline int64_t model_last_width(const locus_model *m)
 {
     const model_description *d = &m->stacks[0];
-    return model_is_narrowed(d) ? d->embedding_width : d->width;
+    return d->narrows ? d->embedding_width : d->width;
 }
 
 /* Fill *info, whose size is set, about the layers of a stack. */

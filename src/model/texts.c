@@ -15,10 +15,11 @@ struct locus_texts {
     const locus_tokenizer *tokenizer; /* NULL: ids only */
     locus_model_info info;
     locus_encoding *encoding;
-    int has_types;    /* model and tokenizer tell segments apart */
-    int32_t *ids;     /* [token_room] */
-    int32_t *types;   /* [token_room] */
-    int64_t *offsets; /* [text_room], of which count + 1 are set */
+    int has_types;     /* model and tokenizer tell segments apart */
+    int32_t *ids;      /* [token_room] */
+    int32_t *types;    /* [token_room] */
+    uint8_t *segments; /* [token_room] */
+    int64_t *offsets;  /* [text_room], of which count + 1 are set */
     int64_t count;
     size_t token_room, text_room;
     void *workspace;
@@ -56,7 +57,8 @@ static int room_for_tokens(locus_texts *t, size_t more)
                  room = larger_room(t->token_room, used + more);
     if (room == t->token_room) return 1;
     if (!grow(t, (void **)&t->ids, used, room, sizeof *t->ids) ||
-        !grow(t, (void **)&t->types, used, room, sizeof *t->types))
+        !grow(t, (void **)&t->types, used, room, sizeof *t->types) ||
+        !grow(t, (void **)&t->segments, used, room, sizeof *t->segments))
         return 0;
     t->token_room = room;
     return 1;
@@ -87,9 +89,9 @@ static locus_status check_tokens(const locus_texts *t, const int32_t *ids, int64
     return LOCUS_OK;
 }
 
-/* types NULL: 0. */
-static locus_status append(locus_texts *t, const int32_t *ids, const uint32_t *types, int64_t count,
-                           locus_error *error)
+/* types, segments NULL: 0. */
+static locus_status append(locus_texts *t, const int32_t *ids, const uint32_t *types,
+                           const uint8_t *segments, int64_t count, locus_error *error)
 {
     const size_t tokens = (size_t)count;
     LOCUS_TRY(check_tokens(t, ids, count, error));
@@ -97,6 +99,7 @@ static locus_status append(locus_texts *t, const int32_t *ids, const uint32_t *t
     const int64_t at = t->offsets[t->count];
     if (tokens > 0) memcpy(t->ids + at, ids, tokens * sizeof *ids);
     for (size_t i = 0; i < tokens; i++) t->types[at + (int64_t)i] = types ? (int32_t)types[i] : 0;
+    for (size_t i = 0; i < tokens; i++) t->segments[at + (int64_t)i] = segments ? segments[i] : 0;
     t->offsets[++t->count] = at + count;
     return LOCUS_OK;
 }
@@ -106,7 +109,7 @@ locus_status locus_texts_add_ids(locus_texts *t, const int32_t *ids, int64_t cou
 {
     if (t == NULL || count < 0 || (ids == NULL && count > 0))
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "texts: NULL or negative argument");
-    return append(t, ids, NULL, count, error);
+    return append(t, ids, NULL, NULL, count, error);
 }
 
 locus_status locus_texts_add(locus_texts *t, const locus_text_input *input, locus_error *error)
@@ -118,7 +121,8 @@ locus_status locus_texts_add(locus_texts *t, const locus_text_input *input, locu
     LOCUS_TRY(locus_tokenizer_encode(t->tokenizer, input, t->encoding, error));
     const uint32_t *ids = locus_encoding_ids(t->encoding);
     return append(t, (const int32_t *)ids, t->has_types ? locus_encoding_types(t->encoding) : NULL,
-                  (int64_t)locus_encoding_count(t->encoding), error);
+                  locus_encoding_segments(t->encoding), (int64_t)locus_encoding_count(t->encoding),
+                  error);
 }
 
 void locus_texts_clear(locus_texts *t) { t->count = 0; }
@@ -126,6 +130,8 @@ int64_t locus_texts_count(const locus_texts *t) { return t->count; }
 const int64_t *locus_texts_offsets(const locus_texts *t) { return t->offsets; }
 const int32_t *locus_texts_ids(const locus_texts *t) { return t->ids; }
 const int32_t *locus_texts_types(const locus_texts *t) { return t->has_types ? t->types : NULL; }
+
+const uint8_t *locus_texts_segments(const locus_texts *t) { return t->segments; }
 
 /* ---- new and free ---- */
 
@@ -169,6 +175,7 @@ void locus_texts_free(locus_texts *t)
     locus_encoding_free(t->encoding);
     locus_release(t->allocator, t->ids);
     locus_release(t->allocator, t->types);
+    locus_release(t->allocator, t->segments);
     locus_release(t->allocator, t->offsets);
     locus_release(t->allocator, t->workspace);
     locus_release(t->allocator, t);

@@ -14,8 +14,26 @@ typedef struct pooling_job {
 
 /* ---- one row per sequence ---- */
 
+/* What sums of `count` rows are divided by. */
+static float divisor_of(locus_pooling pooling, int64_t count)
+{
+    if (pooling == LOCUS_POOL_ROOT) return sqrtf((float)count);
+    return pooling == LOCUS_POOL_RISING ? (float)(0.5 * (double)count * (double)(count + 1))
+                                        : (float)count;
+}
+
+static int is_sum(locus_pooling pooling)
+{
+    return pooling == LOCUS_POOL_MEAN || pooling == LOCUS_POOL_ROOT || pooling == LOCUS_POOL_RISING;
+}
+
+static void add_weighted(float *part, const float *x, float weight, int64_t columns)
+{
+    for (int64_t c = 0; c < columns; c++) part[c] += weight * x[c];
+}
+
 /* Sums of blocks of rows, as everywhere. */
-static void mean_of(const pooling_job *j, float *y, int64_t first, int64_t past)
+static void sum_of(const pooling_job *j, float *y, int64_t first, int64_t past)
 {
     float part[LOCUS_PANEL];
     for (int64_t column = 0; column < j->width; column += LOCUS_PANEL) {
@@ -23,13 +41,18 @@ static void mean_of(const pooling_job *j, float *y, int64_t first, int64_t past)
         for (int64_t at = first; at < past; at += LOCUS_ROW_BLOCK) {
             const int64_t end = locus_least(at + LOCUS_ROW_BLOCK, past);
             memset(part, 0, sizeof part);
-            for (int64_t i = at; i < end; i++)
-                j->kernels->add(part, locus_row(j->x, i) + column, columns);
+            for (int64_t i = at; i < end; i++) {
+                const float *x = locus_row(j->x, i) + column;
+                if (j->pooling == LOCUS_POOL_RISING)
+                    add_weighted(part, x, (float)(i - first + 1), columns);
+                else
+                    j->kernels->add(part, x, columns);
+            }
             j->kernels->add(y + column, part, columns);
         }
     }
-    const float count = (float)(past - first);
-    for (int64_t c = 0; c < j->width; c++) y[c] /= count;
+    const float divisor = divisor_of(j->pooling, past - first);
+    for (int64_t c = 0; c < j->width; c++) y[c] /= divisor;
 }
 
 /* Not below a NaN, nor below what is not above it. */
@@ -64,8 +87,11 @@ static void pool_sequence(void *context, size_t index, uint32_t worker)
     case LOCUS_POOL_FIRST:
         memcpy(y, locus_row(j->x, first), (size_t)j->width * sizeof(float));
         break;
-    case LOCUS_POOL_MEAN: mean_of(j, y, first, past); break;
+    case LOCUS_POOL_LAST:
+        memcpy(y, locus_row(j->x, past - 1), (size_t)j->width * sizeof(float));
+        break;
     case LOCUS_POOL_MAX: max_of(j, y, first, past); break;
+    default: sum_of(j, y, first, past);
     }
 }
 
@@ -86,17 +112,19 @@ static void spread_sequence(void *context, size_t index, uint32_t worker)
     const pooling_job *j = context;
     const int64_t first = j->tokens->offsets[index], past = j->tokens->offsets[index + 1];
     const float *dy = locus_row(j->dy, (int64_t)index);
-    const float count = (float)(past - first);
+    const float divisor = divisor_of(j->pooling, past - first);
     (void)worker;
     for (int64_t i = first; i < past; i++) {
         float *dx = locus_row(j->dx, i);
+        const float weight = j->pooling == LOCUS_POOL_RISING ? (float)(i - first + 1) : 1.0f;
         for (int64_t c = 0; c < j->width; c++)
-            dx[c] = j->pooling == LOCUS_POOL_MEAN ? dy[c] / count : 0.0f;
+            dx[c] = is_sum(j->pooling) ? weight * dy[c] / divisor : 0.0f;
     }
-    if (first == past || j->pooling == LOCUS_POOL_MEAN) return;
+    if (first == past || is_sum(j->pooling)) return;
     for (int64_t c = 0; c < j->width; c++) {
-        const int64_t row =
-            j->pooling == LOCUS_POOL_FIRST ? first : greatest_row(j->x, first, past, c);
+        const int64_t row = j->pooling == LOCUS_POOL_FIRST  ? first
+                            : j->pooling == LOCUS_POOL_LAST ? past - 1
+                                                            : greatest_row(j->x, first, past, c);
         locus_row(j->dx, row)[c] = dy[c];
     }
 }

@@ -72,6 +72,12 @@ const test_model test_models[] = {
     {"xlnet-fill", "xlnet",
      "{\"model_type\": \"xlnet\", \"d_model\": 24, \"n_layer\": 2, \"n_head\": 3, \"d_inner\": 40, "
      "\"vocab_size\": 50, \"clamp_len\": 9, \"architectures\": [\"XLNetLMHeadModel\"]}"},
+    {"xlnet-classify", "xlnet",
+     "{\"model_type\": \"xlnet\", \"d_model\": 24, \"n_layer\": 2, \"n_head\": 3, \"d_inner\": 40, "
+     "\"vocab_size\": 50, \"architectures\": [\"XLNetForSequenceClassification\"]}"},
+    {"bert-spans", "bert",
+     "{\"model_type\": \"bert\", " SIZES ", \"max_position_embeddings\": 40, \"architectures\": "
+     "[\"BertForQuestionAnswering\"]}"},
     {"vits", "vits",
      "{\"model_type\": \"vits\", \"hidden_size\": 24, \"num_hidden_layers\": 2, "
      "\"num_attention_heads\": 2, \"ffn_dim\": 40, \"vocab_size\": 50, \"window_size\": 4, \"flow_size\": 9}"},
@@ -99,6 +105,16 @@ const test_model test_models[] = {
     {"llama", "llama",
      "{\"model_type\": \"llama\", " SIZES ", \"num_key_value_heads\": 1, "
      "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2.0}}"},
+    {"llama-classify", "llama",
+     "{\"model_type\": \"llama\", " SIZES ", \"num_key_value_heads\": 1, \"num_labels\": 1, "
+     "\"rope_parameters\": {\"rope_theta\": 5000.0, \"rope_type\": \"default\"}, "
+     "\"architectures\": [\"LlamaForSequenceClassification\"]}"},
+    {"gpt2-tokens", "gpt2",
+     "{\"model_type\": \"gpt2\", \"n_embd\": 24, \"n_layer\": 2, \"n_head\": 3, "
+     "\"vocab_size\": 50, \"n_positions\": 40, \"architectures\": [\"GPT2ForTokenClassification\"]}"},
+    {"bloom-base", "bloom",
+     "{\"model_type\": \"bloom\", \"hidden_size\": 24, \"n_layer\": 2, \"n_head\": 3, "
+     "\"vocab_size\": 50, \"architectures\": [\"BloomModel\"]}"},
     {"gpt2", "gpt2",
      "{\"model_type\": \"gpt2\", \"n_embd\": 24, \"n_layer\": 2, \"n_head\": 3, "
      "\"vocab_size\": 50, \"n_positions\": 40}"},
@@ -225,6 +241,8 @@ static void put_slot(writer *w, const model_family *family, const model_descript
 {
     const model_name *n = family->names;
     while (n->name != NULL && n->slot != slot) n++;
+    if (n->name == NULL) n = model_head_names;
+    while (n->name != NULL && n->slot != slot) n++;
     if (n->name == NULL) return;
     const char *mark = strchr(n->name, '#');
     for (int64_t l = 0; l < (mark != NULL ? d->layers : 1); l++) {
@@ -279,13 +297,14 @@ void write_model(const char *path, const test_model *model, const folder_change 
     locus_error error = {""};
     writer w = {.change = change != NULL ? change : &none};
     char file[1024];
+    const char *unread = NULL;
     const model_family *family = model_family_find(model->type);
     (void)mkdir(path, 0700);
     write_text(path, "config.json", model->config);
     if (family == NULL ||
         model_settings_read(&settings, path, "config.json", NULL, &error) != LOCUS_OK ||
         family->describe(&settings, &d, &error) != LOCUS_OK ||
-        model_read_head(&settings, &d, &error) != LOCUS_OK)
+        model_read_head(&settings, family, &d, &unread, &error) != LOCUS_OK)
         stop(error.text);
     model_description decoder = {.width = 0};
     if (family->decoder != NULL && model_setting_find(&settings, "architectures.0") != NULL) {

@@ -281,11 +281,13 @@ static void test_tensors(const test_model *m)
     const char *path = test_folder("tensors");
     model_settings s;
     model_description d = {.width = 0};
+    const char *unread;
     locus_error error = {""};
     write_model(path, m, NULL);
     const model_family *family = model_family_find(m->type);
     if (model_settings_read(&s, path, "config.json", NULL, &error) != LOCUS_OK ||
-        family->describe(&s, &d, &error) != LOCUS_OK || model_read_head(&s, &d, &error) != LOCUS_OK)
+        family->describe(&s, &d, &error) != LOCUS_OK ||
+        model_read_head(&s, family, &d, &unread, &error) != LOCUS_OK)
         exit(2);
     model_settings_free(&s);
     for (const model_name *n = family->names; n->name != NULL; n++) {
@@ -334,9 +336,15 @@ static void test_configs(void)
          "{\"model_type\": \"deberta-v2\", \"relative_attention\": true, "
          "\"pos_att_type\": [\"c2p\", \"p2p\"]}",
          "pos_att_type.1: found p2p"},
-        {"labels",
-         "{\"model_type\": \"xlnet\", \"architectures\": [\"XLNetForSequenceClassification\"]}",
-         "architectures.0: found XLNetForSequenceClassification"},
+        {"summary", "{\"model_type\": \"xlnet\", \"summary_type\": \"mean\"}",
+         "summary_type: found mean"},
+        {"rope-both",
+         "{\"model_type\": \"llama\", \"rope_scaling\": {\"type\": \"linear\"}, "
+         "\"rope_parameters\": {\"rope_theta\": 1.0}}",
+         "found rope_scaling and rope_parameters"},
+        {"rope-part",
+         "{\"model_type\": \"llama\", \"rope_parameters\": {\"partial_rotary_factor\": 0.5}}",
+         "rope_parameters.partial_rotary_factor: found 0.5"},
         {"twice", "{\"model_type\": \"mamba\", \"model_type\": \"rwkv\"}", "found rwkv"},
     };
     const char *path = test_folder("configs");

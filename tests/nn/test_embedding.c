@@ -100,18 +100,31 @@ static void test_embedding_bits(const locus_kernels *kernels)
 static const int64_t offsets[] = {0, 3, 3, 4, 700, 705};
 static const locus_ragged tokens = {offsets, 5};
 
+/* Of token i in a sum over sequence s; 0: the pooling is no sum. */
+static double weight_of(locus_pooling pooling, int64_t s, int64_t i)
+{
+    const double n = (double)(offsets[s + 1] - offsets[s]);
+    switch (pooling) {
+    case LOCUS_POOL_MEAN: return 1.0 / n;
+    case LOCUS_POOL_ROOT: return 1.0 / sqrt(n);
+    case LOCUS_POOL_RISING: return 2.0 * (double)(i - offsets[s] + 1) / (n * (n + 1.0));
+    default: return 0.0;
+    }
+}
+
 static double pooled(const operand *x, int64_t s, int64_t c, locus_pooling pooling, int64_t *row)
 {
     double sum = 0.0, best = -INFINITY;
     *row = offsets[s];
     for (int64_t i = offsets[s]; i < offsets[s + 1]; i++) {
         const double a = (double)operand_row(x, i)[c];
-        sum += a;
+        sum += weight_of(pooling, s, i) * a;
         if (pooling == LOCUS_POOL_MAX && a > best) best = a, *row = i;
     }
     if (offsets[s] == offsets[s + 1]) return 0.0;
-    if (pooling == LOCUS_POOL_MEAN) return sum / (double)(offsets[s + 1] - offsets[s]);
-    return pooling == LOCUS_POOL_MAX ? best : (double)operand_row(x, offsets[s])[c];
+    if (weight_of(pooling, s, offsets[s]) > 0.0) return sum;
+    if (pooling == LOCUS_POOL_LAST) *row = offsets[s + 1] - 1;
+    return pooling == LOCUS_POOL_MAX ? best : (double)operand_row(x, *row)[c];
 }
 
 static void check_pooling(const locus_kernels *kernels, locus_pooling pooling, int64_t width)
@@ -127,17 +140,18 @@ static void check_pooling(const locus_kernels *kernels, locus_pooling pooling, i
         for (int64_t c = 0; c < width; c++) {
             int64_t row;
             const double back = (double)operand_row(&dy, s)[c];
-            const int64_t n = offsets[s + 1] - offsets[s];
             plain[s * width + c] = (float)(want[s * width + c] = pooled(&x, s, c, pooling, &row));
             for (int64_t i = offsets[s]; i < offsets[s + 1]; i++)
-                want_grad[i * width + c] = pooling == LOCUS_POOL_MEAN ? back / (double)n
-                                           : i == row                 ? back
-                                                                      : 0.0;
+                want_grad[i * width + c] = weight_of(pooling, s, i) > 0.0
+                                               ? weight_of(pooling, s, i) * back
+                                           : i == row ? back
+                                                      : 0.0;
         }
     for (int64_t n = 0; n < 705 * width; n++) plain_grad[n] = (float)want_grad[n];
     locus_pooling_forward(&workers, pooling, &y.rows, &x.rows, &tokens, width);
     locus_pooling_backward(&workers, pooling, &dx.rows, &dy.rows, &x.rows, &tokens, width);
-    operand_expect("y", &y, want, plain, 2.0);
+    /* a sum over sqrt(n) keeps more of the rounding of its n rows than one over n */
+    operand_expect("y", &y, want, plain, pooling == LOCUS_POOL_ROOT ? 16.0 : 2.0);
     operand_expect("dx", &dx, want_grad, plain_grad, 1.0);
     operand_free(&x), operand_free(&dx), operand_free(&y), operand_free(&dy);
     free(want), free(want_grad), free(plain), free(plain_grad);
@@ -145,15 +159,15 @@ static void check_pooling(const locus_kernels *kernels, locus_pooling pooling, i
 
 static void test_pooling(const locus_kernels *kernels)
 {
-    static const char *const names[] = {"first", "mean", "max"};
-    for (int p = 0; p < 3; p++) {
+    static const char *const names[] = {"first", "mean", "max", "last", "root", "rising"};
+    for (int p = 0; p < 6; p++) {
         if (!check_begin("pooling/%s/%s", kernels->isa, names[p])) continue;
         for (int64_t width = 1; width <= 70; width += 3)
             check_pooling(kernels, (locus_pooling)p, width);
         operand x = operand_new(705, 9, 0), y = operand_new(5, 9, 0);
         operand_fill(&x, 1, -1.0, 1.0);
-        operand_row(&x, 0)[4] = NAN;
-        operand_row(&x, 4)[5] = NAN;
+        operand_row(&x, 0)[4] = operand_row(&x, 2)[4] = NAN;
+        operand_row(&x, 4)[5] = operand_row(&x, 699)[5] = NAN;
         locus_pooling_forward(&(locus_workers){kernels, 1}, (locus_pooling)p, &y.rows, &x.rows,
                               &tokens, 9);
         int nan = 0;

@@ -110,6 +110,7 @@ class Encoding:
     tokens: list[str]
     offsets: list[tuple[int, int]]
     types: list[int]
+    segments: list[int]
 
 class Tokenizer:
     kind: str

@@ -48,8 +48,8 @@ def _whole(ids):
 class _Texts:
     """Ids of several texts, one behind the other."""
 
-    def __init__(self, ids, tokens=None, types=None):
-        self.ids, self.tokens, self.types = ids, tokens, types
+    def __init__(self, ids, tokens=None, types=None, segments=None):
+        self.ids, self.tokens, self.types, self.segments = ids, tokens, types, segments
 
     def batches(self):
         """(first, last) of runs of texts with about _BATCH tokens together."""
@@ -142,10 +142,15 @@ class Model:
     def __call__(self, texts, pair=None, *, task=None, truncate=0, **settings):
         """The answer to a text, or an array or list of those to several.
 
-        embed: a vector; classify: {label: probability}; tokens: [(token, tag)]; fill: for each mask the five best
+        embed: a vector; classify: {label: probability}; tokens: [(token, tag)]; answer: {"answer",
+        "probability", "first", "last"}, the tokens of the text (of `pair`, where there is one) that answer; fill: for each mask the five best
         (token, probability); generate: a text (`settings`: beams, max_length, sample, temperature, top_k, top_p, seed, ...,
         also under the names of transformers).
         """
+        if task is None and self.info["unread_head"] and not self.info["modules"]:
+            raise LocusValueError(
+                f"architectures.0: the head of {self.info['unread_head']} is not read; task=\"embed\" or hidden() gives states"
+            )
         task = task or self.tasks[0]
         if task not in self.tasks:
             raise LocusValueError(f"task: found {task!r}, expected one of {', '.join(self.tasks)}")
@@ -238,7 +243,7 @@ class Model:
             raise LocusTypeError(f"pair: found {len(pairs)} texts, expected {len(texts)}")
         most = self.info["most_tokens"]
         found = [self.tokenizer(t, p, truncate=truncate) for t, p in zip(texts, pairs)]
-        encoded = _Texts([e.ids for e in found], [e.tokens for e in found], [e.types for e in found])
+        encoded = _Texts([e.ids for e in found], [e.tokens for e in found], [e.types for e in found], [e.segments for e in found])
         for i, ids in enumerate(encoded.ids):
             if 0 < most < len(ids):
                 raise LocusValueError(f"text {i}: found {len(ids)} tokens, the model takes at most {most}; see truncate")
@@ -267,7 +272,7 @@ class Model:
         return _floats(*self._run(encoded, first, last, _LOGITS, rows)["logits"][0])
 
     def _answer(self, encoded, task):
-        answer = {"embed": self._embed, "classify": self._classify, "tokens": self._tag, "fill": self._fill}[task]
+        answer = {"embed": self._embed, "classify": self._classify, "tokens": self._tag, "answer": self._span, "fill": self._fill}[task]
         return [found for first, last in encoded.batches() for found in answer(encoded, first, last)]
 
     def _embed(self, encoded, first, last):
@@ -288,6 +293,25 @@ class Model:
         logits = self._logits(encoded, first, last)
         tags = iter([self.info["labels"][i] for i in logits.argmax(axis=-1)])
         return [[(token, next(tags)) for token in encoded.tokens[i]] for i in range(first, last)]
+
+    def _span(self, encoded, first, last):
+        logits = self._logits(encoded, first, last).astype(np.float64)
+        found, at = [], 0
+        for i in range(first, last):
+            ids, segments = encoded.ids[i], np.asarray(encoded.segments[i])
+            part = logits[at : at + len(ids)]
+            at += len(ids)
+            may = segments == (1 if (segments == 1).any() else 0)
+            if not may.any():
+                found.append({"answer": "", "probability": 0.0, "first": -1, "last": -1})
+                continue
+            p = np.exp(np.where(may[:, None], part - part[may].max(axis=0), -np.inf))
+            pairs = np.outer(*(p / p.sum(axis=0)).T)
+            pairs = np.triu(pairs) - np.triu(pairs, 15)  # an answer has at most 15 tokens
+            a, b = np.unravel_index(pairs.argmax(), pairs.shape)
+            text = self.tokenizer.decode([id for id in ids[a : b + 1]])
+            found.append({"answer": text, "probability": float(pairs[a, b]), "first": int(a), "last": int(b)})
+        return found
 
     def _fill(self, encoded, first, last):
         mask = self.tokenizer.special["mask"]

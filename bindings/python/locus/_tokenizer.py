@@ -16,6 +16,7 @@ class Encoding:
     tokens: list
     offsets: list  # (begin, end) in bytes of the segment; (0, 0) for tokens that were added
     types: list = field(repr=False)
+    segments: list = field(repr=False, default_factory=list)  # 0 or 1; 2 for tokens that were added
 
 
 def _bytes_of(text, name):
@@ -70,10 +71,10 @@ class Tokenizer:
                 raise LocusTypeError(f"pair: found {len(pairs)} texts, expected {len(text)}")
             return [self(t, p, special=special, truncate=truncate) for t, p in zip(text, pairs)]
         second = None if pair is None else _bytes_of(pair, "pair")
-        ids, types, offsets = _native.tokenizer_encode(
+        ids, types, offsets, segments = _native.tokenizer_encode(
             self._handle, _bytes_of(text, "text"), second, not special, truncate
         )
-        return Encoding(ids, [self.token(id) for id in ids], offsets, types)
+        return Encoding(ids, [self.token(id) for id in ids], offsets, types, list(segments))
 
     def decode(self, ids, *, skip_special=True):
         """Ids back to text."""

@@ -69,9 +69,10 @@ PyObject *native_model_info(PyObject *module, PyObject *capsule)
     const char *head = "";
     if (info.head == LOCUS_MODEL_CLASSIFY) head = "classify";
     if (info.head == LOCUS_MODEL_TAG) head = "tokens";
+    if (info.head == LOCUS_MODEL_SPAN) head = "answer";
     if (info.head == LOCUS_MODEL_FILL) head = "fill";
     if (info.head == LOCUS_MODEL_GENERATE) head = "generate";
-    return Py_BuildValue("{sssssssLsLsLsLsLsLsLsLsLsLsLsLsLsLsisisssN}", "family", info.family,
+    return Py_BuildValue("{sssssssLsLsLsLsLsLsLsLsLsLsLsLsLsLsisisssssN}", "family", info.family,
                          "positions", info.positions, "scheme", info.scheme, "width",
                          (long long)info.width, "last_width", (long long)info.last_width, "layers",
                          (long long)info.layers, "heads", (long long)info.heads, "head_dim",
@@ -82,7 +83,8 @@ PyObject *native_model_info(PyObject *module, PyObject *capsule)
                          "decoder_layers", (long long)info.decoder_layers, "next_tokens",
                          (long long)info.next_tokens, "qkv_width", (long long)info.qkv_width,
                          "modules", (int)info.modules, "multi_label", (int)info.multi_label, "head",
-                         head, "labels", labels);
+                         head, "unread_head", info.unread_head != NULL ? info.unread_head : "",
+                         "labels", labels);
 }
 
 /* ---- running ---- */
@@ -199,6 +201,7 @@ static extent logits_of(const run *r)
     const int64_t rows = r->batch.rows != NULL ? r->batch.row_count : r->tokens;
     switch (r->info.head) {
     case LOCUS_MODEL_CLASSIFY: return (extent){1, r->texts, r->info.labels, r->info.labels};
+    case LOCUS_MODEL_SPAN:
     case LOCUS_MODEL_TAG: return (extent){1, r->tokens, r->info.labels, r->info.labels};
     case LOCUS_MODEL_FILL: return (extent){1, rows, r->info.vocabulary, r->info.vocabulary};
     case LOCUS_MODEL_GENERATE:

@@ -245,7 +245,7 @@ static PyMethodDef methods[] = {
     {"tokenizer_find", FAST(native_tokenizer_find), METH_FASTCALL,
      "tokenizer_find(tokenizer, token) -> int or None"},
     {"tokenizer_encode", FAST(native_tokenizer_encode), METH_FASTCALL,
-     "tokenizer_encode(tokenizer, text, pair, plain, truncate) -> ids, types, offsets"},
+     "tokenizer_encode(tokenizer, text, pair, plain, truncate) -> ids, types, offsets, segments"},
     {"tokenizer_decode", FAST(native_tokenizer_decode), METH_FASTCALL,
      "tokenizer_decode(tokenizer, ids, skip_special) -> str"},
     {"schemes", native_schemes, METH_NOARGS, "the declarations of all schemes"},

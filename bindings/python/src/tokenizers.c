@@ -124,7 +124,8 @@ static PyObject *result_of(const locus_encoding *encoding)
         Py_XDECREF(types);
         return NULL;
     }
-    return Py_BuildValue("(NNN)", ids, types, offsets);
+    return Py_BuildValue("(NNNy#)", ids, types, offsets,
+                         (const char *)locus_encoding_segments(encoding), (Py_ssize_t)count);
 }
 
 /* tokenizer_encode(tokenizer, text, pair, plain, truncate): bytes in, lists out. */

@@ -21,7 +21,7 @@ static const model_name names[] = {
     {SLOT_COUNT, NULL},
 };
 
-static const char *const prefixes[] = {"model.", "", NULL};
+static const char *const prefixes[] = {"model.", "transformer.", "", NULL};
 
 static locus_status read_heads(const model_settings *s, model_description *d, locus_error *error)
 {

@@ -69,8 +69,10 @@ static locus_status describe(const model_settings *s, model_description *d, locu
     d->scheme = "none";
     d->positions_name = "learned";
     LOCUS_TRY(model_split_heads(s, "num_attention_heads", d, error));
-    return model_setting_integer(s, "word_embed_proj_dim", d->width, 1, 65536, &d->embedding_width,
-                                 error);
+    LOCUS_TRY(model_setting_integer(s, "word_embed_proj_dim", d->width, 1, 65536,
+                                    &d->embedding_width, error));
+    d->narrows = d->embedding_width != d->width;
+    return LOCUS_OK;
 }
 
 const model_family model_family_opt = {

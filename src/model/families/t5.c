@@ -55,8 +55,8 @@ static const model_name decoder_names[] = {
 const char *const model_t5_prefixes[] = {"", "transformer.", NULL};
 
 /* "relu", "gelu", "gated-gelu" (which means the tanh form), "gated-silu". */
-static locus_status read_feed_forward(const model_settings *s, const char *preset,
-                                      model_description *d, locus_error *error)
+static locus_status read_projection(const model_settings *s, const char *preset,
+                                    model_description *d, locus_error *error)
 {
     static const struct {
         const char *name;
@@ -77,6 +77,17 @@ static locus_status read_feed_forward(const model_settings *s, const char *prese
         }
     return model_setting_refuse(s, "feed_forward_proj",
                                 "relu, gelu, gated-gelu, gated-silu or gated-relu", error);
+}
+
+/* feed_forward_proj says both; is_gated_act and dense_act_fn, where they are there, win. */
+static locus_status read_feed_forward(const model_settings *s, const char *preset,
+                                      model_description *d, locus_error *error)
+{
+    LOCUS_TRY(read_projection(s, preset, d, error));
+    LOCUS_TRY(model_setting_flag(s, "is_gated_act", d->gated, &d->gated, error));
+    return model_setting_find(s, "dense_act_fn") == NULL
+               ? LOCUS_OK
+               : model_read_activation(s, "dense_act_fn", NULL, &d->activation, error);
 }
 
 locus_status model_describe_t5(const model_settings *s, int64_t vocabulary,

@@ -7,6 +7,20 @@
 /* XLNet: Transformer-XL's terms in both directions, and one for tokens of two segments; maps of
  * attention without biases, stored [width, heads, columns]. */
 
+/* What a head of labels is given: tanh of a map of the last token. */
+static locus_status check_summary(const model_settings *s, locus_error *error)
+{
+    const char *text;
+    int mapped;
+    LOCUS_TRY(model_setting_text(s, "summary_type", "last", &text, error));
+    if (strcmp(text, "last") != 0) return model_setting_refuse(s, "summary_type", "last", error);
+    LOCUS_TRY(model_setting_text(s, "summary_activation", "tanh", &text, error));
+    if (strcmp(text, "tanh") != 0)
+        return model_setting_refuse(s, "summary_activation", "tanh", error);
+    LOCUS_TRY(model_setting_flag(s, "summary_use_proj", 1, &mapped, error));
+    return mapped ? LOCUS_OK : model_setting_refuse(s, "summary_use_proj", "true", error);
+}
+
 static locus_status describe(const model_settings *s, model_description *d, locus_error *error)
 {
     const char *kind;
@@ -27,6 +41,9 @@ static locus_status describe(const model_settings *s, model_description *d, locu
     d->embedding_width = d->width;
     d->norm_centred = d->biases = d->attention_unbiased = d->head_tensors = 1;
     d->padding = -1;
+    d->head_last = 1;
+    d->head_activation = LOCUS_TANH;
+    LOCUS_TRY(check_summary(s, error));
     d->distances = d->segments = d->fill_plain = 1;
     d->types = 3; /* two segments and that of <cls>; there is no table of them */
     d->scheme = d->positions_name = "transformer_xl";
@@ -59,6 +76,10 @@ static const model_name names[] = {
     {SLOT_OUT_BIAS, "layer.#.ff.layer_2.bias"},
     {SLOT_FORWARD_NORM_GAIN, "layer.#.ff.layer_norm.weight"},
     {SLOT_FORWARD_NORM_SHIFT, "layer.#.ff.layer_norm.bias"},
+    {SLOT_HEAD_MAP, "sequence_summary.summary.weight"},
+    {SLOT_HEAD_MAP_BIAS, "sequence_summary.summary.bias"},
+    {SLOT_HEAD_OUT, "logits_proj.weight"},
+    {SLOT_HEAD_OUT_BIAS, "logits_proj.bias"},
     {SLOT_FILL_OUT, "lm_loss.weight"},
     {SLOT_FILL_OUT_BIAS, "lm_loss.bias"},
     {SLOT_COUNT, NULL},
