@@ -24,6 +24,11 @@ export class PositionSwitch {
     constructor(place, data, chosen = () => { }) {
         this.id = "switch-" + ++switches;
         this.chosen = chosen;
+        this.numbers = new SwitchNumbers(data);
+        this.head = this.query = 0;
+        this.target = this.factors = this.numbers.factors(1);
+        /** @type {number[]} */
+        this.shown = [];
         this.sheet = new CSSStyleSheet();
         document.adoptedStyleSheets = [...document.adoptedStyleSheets, this.sheet];
         this.still = matchMedia("(prefers-reduced-motion: reduce)");
@@ -40,18 +45,20 @@ export class PositionSwitch {
             this.sentence, this.svg, this.heads);
         place.replaceChildren(this.root);
         this.listen();
-        this.show(data);
+        this.show(this.numbers);
     }
 
-    /** Other numbers in the same place. @param {SwitchData} data @param {{head?: number, query?: number}} [at] */
-    show(data, at = {}) {
-        this.numbers = new SwitchNumbers(data);
-        const start = this.numbers.start();
+    /**
+     * Other numbers in the same place.
+     * @param {SwitchNumbers} numbers @param {{head?: number, query?: number}} [at]
+     */
+    show(numbers, at = {}) {
+        this.numbers = numbers;
+        const start = numbers.start();
         this.head = at.head ?? start.head;
         this.query = at.query ?? start.query;
-        this.target = this.numbers.factors(1);
-        this.factors = this.target.slice();
-        this.sheet.replaceSync(termRules(this.id, data));
+        this.target = this.factors = numbers.factors(1);
+        this.sheet.replaceSync(termRules(this.id, numbers.data));
         this.makeTerms();
         this.makeLayers();
         this.makeHeads();

@@ -11,7 +11,10 @@
  * @typedef {{parts: Float64Array[], score: Float64Array, weight: Float64Array, seen: boolean[]}} SwitchRow
  */
 
-/** Doubles of base64, lowest byte first. @param {string | Float64Array} numbers */
+/**
+ * Doubles of base64, lowest byte first.
+ * @param {string | Float64Array} numbers
+ */
 export function doublesOf(numbers) {
     if (typeof numbers !== "string") return numbers;
     const bytes = Uint8Array.from(atob(numbers), letter => letter.charCodeAt(0));
@@ -98,7 +101,10 @@ export const termText = (/** @type {string} */ name) => name.replace(/^(content|
 
 const strongestOf = (/** @type {Float64Array} */ weights) => weights.indexOf(Math.max(...weights));
 
-/** "itself", "the other “the”", "“cabinet”". @param {SwitchNumbers} numbers @param {number} query @param {number} key */
+/**
+ * "itself", "the other “the”", "“cabinet”".
+ * @param {SwitchNumbers} numbers @param {number} query @param {number} key
+ */
 export function placeOf(numbers, query, key) {
     const { tokens } = numbers.data, across = numbers.data.queries !== undefined;
     if (!across && key === query) return "itself";
@@ -107,7 +113,10 @@ export function placeOf(numbers, query, key) {
     return same.length > 1 ? `“${tokens[key]}” (token ${key})` : `“${tokens[key]}”`;
 }
 
-/** What the switch changes, as a sentence. @param {SwitchNumbers} numbers @param {number} head @param {number} query */
+/**
+ * What the switch changes, as a sentence.
+ * @param {SwitchNumbers} numbers @param {number} head @param {number} query
+ */
 export function switchSentence(numbers, head, query) {
     const off = numbers.row(head, query, numbers.factors(0)).weight, on = numbers.row(head, query, numbers.factors(1)).weight;
     const [first, then] = [strongestOf(off), strongestOf(on)], at = (/** @type {number} */ key) => placeOf(numbers, query, key);
@@ -117,7 +126,10 @@ export function switchSentence(numbers, head, query) {
     return `Without positions “${word}” looks at ${at(first)} (${percent(off[first])}); with them at ${at(then)} (${percent(on[then])}).`;
 }
 
-/** Where a head may look: a name, and the keys of a query that it means. @param {SwitchNumbers} numbers */
+/**
+ * Where a head may look: a name, and the keys of a query that it means.
+ * @param {SwitchNumbers} numbers
+ */
 function habitsOf(numbers) {
     const { tokens } = numbers.data, last = tokens.length - 1;
     const same = (/** @type {number} */ query) => tokens.map((_, n) => n).filter(n => n !== query && tokens[n] === numbers.queries[query]);

@@ -17,7 +17,7 @@ const letters = (/** @type {string} */ text) => [...text].length;
 export const escaped = (/** @type {string} */ text) =>
     text.replace(/[&<>"]/g, letter => ({ "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" })[letter] ?? "");
 
-/** @param {string} kind class @param {number} x @param {number} y @param {string} text @param {{size?: number, anchor?: string, bold?: boolean}} [how] */
+/** @param {string} kind class @param {number} x @param {number} y @param {string} text @param {{size?: number, anchor?: string, bold?: boolean}} how */
 export function label(kind, x, y, text, { size = 14, anchor = "middle", bold = false } = {}) {
     return `<text class="${kind}" x="${fixed(x)}" y="${fixed(y)}" font-size="${fixed(size)}" text-anchor="${anchor}"${bold ? ' font-weight="700"' : ""}>${escaped(text)}</text>`;
 }
@@ -137,7 +137,10 @@ export function switchPicture(numbers, { head, query, factors }, width, id) {
     return (fits && width >= 560 ? across : below)(numbers, query, row, reach, width, id);
 }
 
-/** A small picture of one query of a head: arcs over a row of ticks. @param {SwitchNumbers} numbers @param {number} head @param {number} query @param {number} width */
+/**
+ * A small picture of one query of a head: arcs over a row of ticks.
+ * @param {SwitchNumbers} numbers @param {number} head @param {number} query @param {number} width
+ */
 export function headPicture(numbers, head, query, width) {
     const row = numbers.row(head, query, numbers.factors(1)), step = width / numbers.keys, base = 42, same = numbers.data.queries === undefined;
     const x = (/** @type {number} */ n) => (n + 0.5) * step, from = same ? x(query) : 0;
