@@ -241,7 +241,7 @@ const cli_command cmd_run = {
     .summary = "run a trained model on text",
     .description =
         "Runs a model from a folder in the layout of the Hugging Face hub: config.json, "
-        "model.safetensors or its shards, tokenizer files. The families are those of "
+        "model.safetensors or pytorch_model.bin or their shards, tokenizer files. The families are those of "
         "docs/models.md; another model_type is refused with their list. A model does what its head "
         "is for, where modules.json lists a pooling it embeds; the embedding is pooled as it says, "
         "else the mean over all tokens. A text longer than the model takes is refused unless "
@@ -250,11 +250,13 @@ const cli_command cmd_run = {
     .usage = "MODEL [TEXT ...] [--pair TEXT] [--file FILE] [--task TASK] [--json] [...]",
     .examples = run_examples,
     .options = run_options,
-    .operand = {.name = "MODEL",
-                .help = "a folder with config.json, model.safetensors and tokenizer files",
-                .kind = CLI_INPUT,
-                .required = 1,
-                .offset = offsetof(run_values, model)},
+    .operand =
+        {.name = "MODEL",
+         .help =
+             "a folder with config.json, model.safetensors or pytorch_model.bin, tokenizer files",
+         .kind = CLI_INPUT,
+         .required = 1,
+         .offset = offsetof(run_values, model)},
     .rest = {.name = "TEXT",
              .help = "one input each, taken as it is",
              .kind = CLI_TEXT,

@@ -16,6 +16,7 @@ export ASAN_OPTIONS="${ASAN_OPTIONS:-quarantine_size_mb=4}"
 sources() { # TARGET: what it is made of
     case $1 in
     fuzz_json) ;;
+    fuzz_torch) echo tests/fuzz/scratch.c ;;
     fuzz_case) echo tests/fuzz/scratch.c src/case/load.c src/case/metadata.c src/schemes/*.c ;;
     fuzz_config | fuzz_generation | fuzz_index | fuzz_weights)
         echo tests/fuzz/scratch.c tests/fuzz/model.c src/model/settings.c src/model/families.c src/model/checkpoint.c \

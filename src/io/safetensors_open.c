@@ -7,6 +7,7 @@
 #include "core/size.h"
 #include "io/bytes.h"
 #include "io/sniff.h"
+#include "io/sources.h"
 #include "io/system.h"
 #include "io/tensorfile.h"
 
@@ -92,8 +93,8 @@ static const char *metadata_key(const void *owner, size_t index)
     return entry->key;
 }
 
-/* The file takes over the descriptor. */
-static locus_file *new_file(const start *s, const char *path, const locus_allocator *allocator)
+locus_file *locus_file_new(int descriptor, uint64_t bytes, const char *path,
+                           const locus_allocator *allocator)
 {
     locus_file *file = locus_allocate(allocator, 1, sizeof *file);
     if (file == NULL) return NULL;
@@ -103,11 +104,11 @@ static locus_file *new_file(const start *s, const char *path, const locus_alloca
         locus_release(allocator, file);
         return NULL;
     }
-    file->descriptor = s->descriptor;
-    file->bytes = s->bytes;
-    file->header_bytes = s->header_bytes;
+    file->descriptor = descriptor;
+    file->bytes = bytes;
     file->tensors.item_bytes = sizeof(locus_file_tensor);
     file->metadata.item_bytes = sizeof(locus_file_entry);
+    file->sources.item_bytes = sizeof(locus_file_source);
     locus_names_init(&file->tensor_names, tensor_name, &file->tensors);
     locus_names_init(&file->metadata_names, metadata_key, &file->metadata);
     return file;
@@ -118,12 +119,14 @@ static locus_status open_file(locus_file **file, const char *path, const locus_a
 {
     start s = {.descriptor = -1};
     locus_status status = read_start(&s, path, error);
-    locus_file *opened = status == LOCUS_OK ? new_file(&s, path, allocator) : NULL;
+    locus_file *opened =
+        status == LOCUS_OK ? locus_file_new(s.descriptor, s.bytes, path, allocator) : NULL;
     if (opened == NULL) {
         locus_system_close(s.descriptor);
         if (status != LOCUS_OK) return status;
         return locus_fail(error, LOCUS_ERR_MEMORY, "no memory to open the file");
     }
+    opened->header_bytes = s.header_bytes;
     status = locus_file_parse(opened, error);
     if (status == LOCUS_OK) status = locus_file_check_layout(opened, error);
     if (status != LOCUS_OK) {
@@ -153,6 +156,7 @@ void locus_file_close(locus_file *file)
     locus_names_clear(&file->metadata_names, allocator);
     locus_list_clear(&file->tensors, allocator);
     locus_list_clear(&file->metadata, allocator);
+    locus_list_clear(&file->sources, allocator);
     locus_arena_clear(&file->arena);
     locus_release(allocator, file);
 }
@@ -203,9 +207,10 @@ uint64_t locus_file_header_bytes(const locus_file *file)
 
 /* ---- data ---- */
 
-static locus_status read_tensor(const locus_file *file, const locus_file_tensor *tensor,
-                                uint64_t from, uint64_t count, void *out, locus_error *error)
+static locus_status read_tensor(const locus_file *file, size_t index, uint64_t from, uint64_t count,
+                                void *out, locus_error *error)
 {
+    const locus_file_tensor *tensor = locus_list_at(&file->tensors, index);
     const uint64_t bytes = tensor->end - tensor->begin;
     size_t size = 0;
     if (from > bytes || count > bytes - from)
@@ -218,6 +223,7 @@ static locus_status read_tensor(const locus_file *file, const locus_file_tensor 
                           "found a read of %" PRIu64 " bytes, more than this machine can address",
                           count);
     if (size > 0 && out == NULL) return locus_fail(error, LOCUS_ERR_ARGUMENT, "the output is NULL");
+    if (file->sources.count > 0) return locus_source_read(file, index, from, size, out, error);
     /* Cannot overflow: opening proved that 8 + header + end is the file's size. */
     const uint64_t at = LOCUS_FILE_LENGTH_BYTES + file->header_bytes + tensor->begin + from;
     return locus_system_read(file->descriptor, at, out, size, error);
@@ -230,7 +236,7 @@ locus_status locus_file_read(const locus_file *file, size_t index, uint64_t from
     char name[LOCUS_FILE_NAME_TEXT];
     if (tensor == NULL)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "locus_file_read: no file or no such tensor");
-    locus_status status = read_tensor(file, tensor, from, count, out, error);
+    locus_status status = read_tensor(file, index, from, count, out, error);
     if (status == LOCUS_OK) return LOCUS_OK;
     locus_escape(name, sizeof name, tensor->name, strlen(tensor->name));
     status = locus_fail_in(error, status, name);

@@ -2,7 +2,7 @@
 #ifndef LOCUS_IO_TENSORFILE_H
 #define LOCUS_IO_TENSORFILE_H
 
-/* What the parts of the safetensors reader and writer share. */
+/* What the parts of the readers and of the safetensors writer share. */
 
 #include <locus/tensorfile.h>
 
@@ -35,8 +35,16 @@ struct locus_file {
     uint64_t bytes, header_bytes;
     locus_arena arena;            /* path, names, shapes, metadata       */
     locus_list tensors, metadata; /* locus_file_tensor, locus_file_entry */
+    locus_list sources;           /* locus_file_source of each tensor; none: safetensors */
     locus_names tensor_names, metadata_names;
 };
+
+/* An empty file, which owns the descriptor; NULL: no memory. */
+locus_file *locus_file_new(int descriptor, uint64_t bytes, const char *path,
+                           const locus_allocator *allocator);
+
+/* What torch.save writes (torch_open.c). */
+locus_status locus_file_parse_torch(locus_file *file, locus_error *error);
 
 /* Parse the JSON at byte 8 into file->tensors and file->metadata. */
 locus_status locus_file_parse(locus_file *file, locus_error *error);

@@ -19,17 +19,17 @@ static locus_status no_memory(locus_error *error)
 }
 
 static locus_status open_file(model_checkpoint *c, const char *folder, const char *name,
-                              locus_error *error)
+                              const char *index, locus_error *error)
 {
     for (size_t i = 0; i < c->file_count; i++)
         if (strcmp(c->names[i], name) == 0) return LOCUS_OK;
     if (c->file_count == MODEL_SHARDS)
-        return locus_fail(error, LOCUS_ERR_FORMAT,
-                          "model.safetensors.index.json: more than %d files", (int)MODEL_SHARDS);
+        return locus_fail(error, LOCUS_ERR_FORMAT, "%s: more than %d files", index,
+                          (int)MODEL_SHARDS);
     const char *path = model_join(&c->arena, folder, name, '/');
     const char *kept = locus_arena_copy(&c->arena, name, strlen(name));
     if (path == NULL || kept == NULL) return no_memory(error);
-    LOCUS_TRY(locus_file_open(&c->files[c->file_count], path, c->allocator, error));
+    LOCUS_TRY(locus_weights_open(&c->files[c->file_count], path, c->allocator, error));
     c->names[c->file_count++] = kept;
     return LOCUS_OK;
 }
@@ -54,7 +54,7 @@ static locus_status open_shards(model_checkpoint *c, const char *folder, const c
             status =
                 model_setting_refuse(&s, entry->path, "the name of a file in the folder", error);
         else
-            status = open_file(c, folder, entry->text, error);
+            status = open_file(c, folder, entry->text, index, error);
     }
     model_settings_free(&s);
     if (status == LOCUS_OK && c->file_count == 0)
@@ -62,20 +62,35 @@ static locus_status open_shards(model_checkpoint *c, const char *folder, const c
     return status;
 }
 
+/* The first of these that is there; safetensors, where nothing is. */
+static locus_status open_any(model_checkpoint *c, const char *folder, locus_error *error)
+{
+    static const struct {
+        const char *name;
+        int is_index;
+    } known[] = {{"model.safetensors.index.json", 1},
+                 {"model.safetensors", 0},
+                 {"pytorch_model.bin.index.json", 1},
+                 {"pytorch_model.bin", 0}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const char *path = model_join(&c->arena, folder, known[i].name, '/');
+        if (path == NULL) return no_memory(error);
+        if (!locus_system_exists(path)) continue;
+        return known[i].is_index ? open_shards(c, folder, known[i].name, error)
+                                 : open_file(c, folder, known[i].name, known[i].name, error);
+    }
+    return open_file(c, folder, known[1].name, known[1].name, error);
+}
+
 locus_status model_checkpoint_open(model_checkpoint *c, const char *folder,
                                    const model_family *family, const model_description *d,
                                    const locus_allocator *allocator, locus_error *error)
 {
-    static const char index[] = "model.safetensors.index.json";
     *c = (model_checkpoint){.allocator = allocator,
                             .arena = {.allocator = allocator},
                             .family = family,
                             .description = d};
-    const char *path = model_join(&c->arena, folder, index, '/');
-    locus_status status = path == NULL ? no_memory(error)
-                          : locus_system_exists(path)
-                              ? open_shards(c, folder, index, error)
-                              : open_file(c, folder, "model.safetensors", error);
+    const locus_status status = open_any(c, folder, error);
     if (status != LOCUS_OK) model_checkpoint_close(c);
     return status;
 }

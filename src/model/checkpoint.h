@@ -2,7 +2,8 @@
 #ifndef LOCUS_MODEL_CHECKPOINT_H
 #define LOCUS_MODEL_CHECKPOINT_H
 
-/* The tensors of a folder: model.safetensors, or the shards of model.safetensors.index.json. */
+/* The tensors of a folder: model.safetensors or pytorch_model.bin, or the shards that their index
+ * names. */
 
 #include <locus/tensorfile.h>
 

@@ -82,6 +82,7 @@ void test_entries(void);
 void test_layout(void);
 void test_large(void);
 void test_foreign(void);
+void test_torch(void);
 void test_writer(void);
 void test_allocations(void);
 

@@ -20,6 +20,7 @@ int main(int argc, char **argv)
     test_layout();
     test_large();
     test_foreign();
+    test_torch();
     test_writer();
     test_allocations();
     folder_remove();

@@ -6,11 +6,13 @@ cut down to a few tokens, one configuration per family, golden cases of at most 
 """
 import ast
 import glob
+import io
 import json
 import os
 import re
 import struct
 import sys
+import zipfile
 
 TOKENIZERS = "tests/data/tokenizers"
 KEPT = 24  # tokens of a tokenizer
@@ -145,6 +147,25 @@ def weights():
     yield "one", struct.pack("<Q", len(compact(header))) + compact(header) + bytes(at)
 
 
+def stored(entries):
+    """A ZIP of (name, bytes), nothing compressed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        for name, data in entries:
+            archive.writestr(name, data)
+    return out.getvalue()
+
+
+def torch():
+    """What torch.save writes of two views of one storage."""
+    view = (b"ctorch._utils\n_rebuild_tensor_v2\nq\1((X\7\0\0\0storagectorch\nFloatStorage\nX\1\0\0\0" b"0X\3\0\0\0cpuK\6tQ"
+            b"K\0K%cK%c\x86K%cK%c\x86\x89ccollections\nOrderedDict\n)Rtq\2R")
+    items = b"X\1\0\0\0a" + view % (2, 3, 3, 1) + b"X\1\0\0\0b" + view % (3, 2, 1, 3)
+    pickle = b"\x80\2}q\0(" + items + b"u."
+    yield "one", stored([("m/data.pkl", pickle), ("m/byteorder", b"little"), ("m/data/0", bytes(24))])
+    yield "empty", stored([("m/data.pkl", b"\x80\2ccollections\nOrderedDict\n)R}X\1\0\0\0aNsb.")])
+
+
 def case():
     for path in glob.glob("tests/golden/*/*.safetensors"):
         if os.path.getsize(path) <= 6000:
@@ -180,7 +201,7 @@ def body():
 
 TARGETS = {"fuzz_tokenizer_json": tokenizer_json, "fuzz_sentencepiece": sentencepiece, "fuzz_folder": folder,
            "fuzz_text": text, "fuzz_config": config, "fuzz_generation": generation, "fuzz_index": index,
-           "fuzz_weights": weights, "fuzz_case": case, "fuzz_json": tree, "fuzz_regex": regex, "fuzz_body": body}
+           "fuzz_weights": weights, "fuzz_torch": torch, "fuzz_case": case, "fuzz_json": tree, "fuzz_regex": regex, "fuzz_body": body}
 
 if __name__ == "__main__":
     for seed_name, seed in TARGETS[sys.argv[1]]():
