@@ -16,6 +16,22 @@ static int has_f16c(void)
 #endif
 }
 
+/* Older compilers do not keep that bit, so CPUID is asked. Only where quantized models are opened. */
+static int has_avx_vnni(void)
+{
+    uint32_t a, b, c, d;
+    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1u) != 0;
+}
+
+uint32_t locus_cpu_integer_features(void)
+{
+    uint32_t features = locus_cpu_features();
+    if ((features & LOCUS_CPU_AVX2) && has_avx_vnni()) features |= LOCUS_CPU_AVX_VNNI;
+    if ((features & LOCUS_CPU_AVX512) && __builtin_cpu_supports("avx512vnni"))
+        features |= LOCUS_CPU_AVX512_VNNI;
+    return features;
+}
+
 /* The compiler's run time library asks CPUID and XGETBV once per process, before main, and keeps
  * the answer: asking it costs no more than reading memory, where CPUID traps on a virtual machine
  * (tens of microseconds for a plan). Its answers count what the system saves, too. */
@@ -60,6 +76,7 @@ locus_caches locus_cpu_caches(void)
 #else
 
 uint32_t locus_cpu_features(void) { return 0; }
+uint32_t locus_cpu_integer_features(void) { return 0; }
 
 locus_caches locus_cpu_caches(void) { return (locus_caches){0, 0}; }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/cpu.h"
+#include "kernels/quant.h"
 
 #define LOCUS_KERNELS(name) extern const locus_kernels locus_kernels_##name;
 #include "kernels/isa.inc"
@@ -24,12 +25,18 @@ const locus_kernels *locus_kernels_at(uint32_t index)
     return index < TABLE_COUNT ? all[index] : NULL;
 }
 
-/* Number of table `name`; TABLE_COUNT - 1 when name is NULL or empty, -1 when unknown. */
+/* Number of table `name`, or of that beside a table of integers of this name; TABLE_COUNT - 1 when
+ * name is NULL or empty, -1 when unknown. */
 static int cap_index(const char *name)
 {
     if (name == NULL || name[0] == '\0') return TABLE_COUNT - 1;
     for (int i = 0; i < TABLE_COUNT; i++)
         if (strcmp(all[i]->isa, name) == 0) return i;
+    for (uint32_t i = 0; locus_quant_kernels_at(i) != NULL; i++) {
+        const locus_quant_kernels *integers = locus_quant_kernels_at(i);
+        const int other = strcmp(integers->isa, integers->beside) != 0;
+        if (other && strcmp(integers->isa, name) == 0) return cap_index(integers->beside);
+    }
     return -1;
 }
 

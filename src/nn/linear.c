@@ -3,6 +3,7 @@
 
 #include "core/size.h"
 #include "nn/product.h"
+#include "nn/quantized.h"
 
 /* ---- packed weights ---- */
 
@@ -52,6 +53,10 @@ void locus_linear_forward(const locus_linear *f, const locus_row_batch *y, const
                           const locus_linear_end *end)
 {
     product p = {.f = f, .to = *y, .left = *x};
+    if (f->quantized != NULL) {
+        locus_quantized_forward(f, y, x, end);
+        return;
+    }
     if (f->packed != NULL) {
         p.kind = RIGHT_PACKED;
         p.packed = f->packed->panels;

@@ -39,15 +39,19 @@ int locus_packed_bytes(uint64_t *bytes, int64_t inputs, int64_t outputs);
 locus_packed locus_pack_weight(const locus_kernels *kernels, const locus_tensor *weight,
                                void *memory, uint32_t threads);
 
+/* W in integers: nn/quantized.h. */
+typedef struct locus_quantized locus_quantized;
+
 typedef struct locus_linear {
     const locus_kernels *kernels;
     uint32_t threads;
-    size_t second_cache;        /* of one core, bytes (locus_cpu_caches); 0: not known     */
-    const locus_tensor *weight; /* [outputs, inputs], F32, unit stride along the inputs    */
-    const locus_packed *packed; /* W of the same kernels, for the forward pass; NULL: it is */
-                                /* packed piece by piece as the product goes               */
-    const locus_tensor *bias;   /* [outputs]; NULL: none                                   */
-    void *workspace;            /* locus_linear_workspace bytes, aligned for floats        */
+    size_t second_cache;              /* of one core, bytes (locus_cpu_caches); 0: not known     */
+    const locus_tensor *weight;       /* [outputs, inputs], F32, unit stride along the inputs    */
+    const locus_packed *packed;       /* W of the same kernels, for the forward pass; NULL: it is */
+                                      /* packed piece by piece as the product goes               */
+    const locus_quantized *quantized; /* W in its place, forward alone; NULL: none         */
+    const locus_tensor *bias;         /* [outputs]; NULL: none                                   */
+    void *workspace;                  /* locus_linear_workspace bytes, aligned for floats        */
 } locus_linear;
 
 /* Bytes of workspace for both passes of any map by f->kernels, f->threads, f->second_cache. */

@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#define QUANT_NAME locus_quant_avx512vnni
+#define QUANT_ISA "avx512vnni"
+#define QUANT_BESIDE "avx512"
+#define QUANT_CPU (LOCUS_CPU_AVX512 | LOCUS_CPU_AVX512_VNNI)
+#define QUANT_VNNI 1
+#include "kernels/vec/quant512.h"
+
+#include "kernels/quant_x86.inc.c"
