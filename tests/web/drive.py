@@ -98,28 +98,49 @@ def schemes_of(page):
 # ---- every control of every scheme ----
 
 def controls(page, scheme):
-    """Each option moves a figure, by keyboard alone; C's complaints count as an answer to an impossible value."""
+    """Each option moves a figure, by keyboard alone; nine of ten positions of a slider are accepted."""
     found = []
     page.visit("#s=" + scheme)
-    found += [name + " draws nothing" for name in ("rule", "curve", "bars", "score", "weight") if page.blank("#figure-" + name)]
+    hidden = page.tab.evaluate("[...document.querySelectorAll('.figures figure[hidden] canvas')].map(e => e.id)")
+    found += [name + " draws nothing" for name in ("rule", "curve", "bars", "score", "weight")
+              if "figure-" + name not in hidden and page.blank("#figure-" + name)]
+    found += refused_positions(page)
     count = page.tab.evaluate("document.querySelectorAll('#scheme-options input, #scheme-options select').length")
     for i in range(count):
         page.visit("#s=" + scheme)
         before, address = page.figures(), page.tab.evaluate("location.hash")
         page.tab.evaluate("document.querySelectorAll('#scheme-options input, #scheme-options select')[%d].focus()" % i)
         name = page.tab.evaluate("document.activeElement.previousSibling.textContent")
-        value = page.tab.evaluate("document.activeElement.value")
-        for key in ("ArrowRight", "ArrowLeft", "ArrowLeft", "Home", "End"):
+        value = page.tab.evaluate("document.activeElement.value + document.activeElement.checked")
+        for key in (" ", "ArrowRight", "ArrowLeft", "ArrowLeft", "Home", "End"):
             page.press(key)
-            if page.figures() != before or page.complaint():
+            if page.figures() != before:
                 break
-        if page.tab.evaluate("document.activeElement.value") == value and page.figures() == before:
+        if page.tab.evaluate("document.activeElement.value + document.activeElement.checked") == value and page.figures() == before:
             found.append("%s does not move" % name)
-        elif page.figures() == before and not page.complaint():
+        elif page.figures() == before:
             found.append("%s moves nothing" % name)
         elif page.tab.evaluate("location.hash") == address:
             found.append("%s is not in the address" % name)
     return found
+
+
+def refused_positions(page):
+    """Each slider of the view, moved through 21 positions: those that more than one in ten refuses."""
+    refused = page.tab.evaluate("""[...document.querySelectorAll('#scheme-options input[type=range]')].map(input => {
+        const low = Number(input.min), high = Number(input.max), before = input.value;
+        const bad = Array.from({length: 21}, (_, i) => {
+            input.value = String(low + i / 20 * (high - low));
+            input.dispatchEvent(new Event('input'));
+            locusPage.explore.refresh(true);
+            return locusPage.explore.ui.complaint.textContent;
+        }).filter(text => text !== '');
+        input.value = before;
+        input.dispatchEvent(new Event('input'));
+        return [input.previousSibling.textContent, bad.length, bad[0] ?? ''];
+    })""")
+    page.settle()
+    return ["%s: %d of 21 positions refused (%s)" % tuple(slider) for slider in refused if slider[1] > 2]
 
 
 def numbers(page, scheme, more=""):
@@ -149,13 +170,19 @@ def trained(page):
     found = [] if len(schemes) == 14 else ["%d schemes have a trained layer" % len(schemes)]
     for scheme in schemes:
         found += ["%s: %s" % (scheme, trouble) for trouble in numbers(page, scheme, "&w=1&x=It+is+a+truth,+universally")]
-    page.visit("#s=t5")
-    made_up = page.figures()
-    page.choose(3, "1")
-    if page.figures() == made_up or page.complaint():
-        found.append("the menu shows no trained numbers: " + page.complaint())
-    if page.text("#explore .words").startswith("BOSthe␣cat") is False:
-        found.append("tokens are " + page.text("#explore .words")[:20])
+    page.visit()
+    if page.complaint() or not page.text("#explore .words").startswith("BOSit␣is"):
+        found.append("the page does not begin with trained numbers: %s %s" % (page.text("#explore .words")[:20], page.complaint()))
+    trained_view = page.figures()
+    svg = page.tab.evaluate("locusPage.locus.figure(0, 0)")
+    if "trained on novels" not in svg or "Head 1." not in svg or "made up" in svg:
+        found.append("the figure does not say model and head")
+    page.choose(2, "0")
+    if page.figures() == trained_view or page.complaint() or not page.text("#explore .words").startswith("thecat"):
+        found.append("the menu shows no made-up numbers: " + page.complaint())
+    page.choose(2, "1")
+    if page.complaint() or not page.text("#explore .words").startswith("BOSit␣is"):
+        found.append("there is no way back to the trained numbers: " + page.complaint())
     page.choose(0, "fire")
     if "no trained layer" not in page.complaint():
         found.append("fire has no trained layer, and nobody says so")
@@ -257,7 +284,7 @@ def compare_pair(want, got, weight):
 
 def keyboard_tour(page):
     """Type, choose words, move the pair, switch a term, without a mouse."""
-    page.visit()
+    page.visit("#s=t5")
     page.type("#explore input[type=text]", "one fish two fish red fish")
     found = [] if page.text(".words") == "onefishtwofishredfish" else ["words: " + page.text(".words")]
     page.focus(".words button[aria-checked=true]")
@@ -307,9 +334,85 @@ def shared_address(page):
     return found + ([] if page.figures() == after else ["a shared address gives another picture"])
 
 
+def anchors(page):
+    """A click in the contents goes to its heading and leaves the view alone."""
+    page.visit("#s=rope&x=my+own+words&m=1")
+    before = page.figures()
+    page.click("nav a[href='#t5']")
+    for _ in range(20):
+        page.settle()
+    found = [] if page.tab.evaluate("location.hash") == "#t5" else ["the address is " + page.tab.evaluate("location.hash")]
+    if page.complaint() or page.figures() != before or page.tab.evaluate("locusPage.explore.state.scheme") != "rope":
+        found.append("the view is lost: " + page.complaint())
+    page.visit("#t5")
+    return found + ([page.complaint()] if page.complaint() else [])
+
+
+def one_view(page):
+    """The switch fills the first view; a slider and the weights that it moves are on the screen together."""
+    found = []
+    for width in (1280, 400):
+        page.tab.screen(width, 800)
+        page.visit("#s=deberta")
+        bottom = page.tab.evaluate("document.querySelector('#switch-place svg').getBoundingClientRect().bottom")
+        if bottom > 800:
+            found.append("%d: the switch ends at %d" % (width, bottom))
+        page.tab.evaluate("document.querySelector('#figure-weight').scrollIntoView({block: 'end'})")
+        page.settle()
+        for what in ("#scheme-options input", "#figure-weight"):
+            top, bottom = page.tab.evaluate("(b => [b.top, b.bottom])(document.querySelector('%s').getBoundingClientRect())" % what)
+            if top < 0 or bottom > 801:
+                found.append("%d: %s lies at %d to %d" % (width, what, top, bottom))
+    page.tab.screen(1280)
+    return found
+
+
+def maps(page):
+    """Maps have names, axes and a bar of colours at any length, one look for what is hidden, one scale where two are compared."""
+    found = []
+    area = """(name, x, y, w, h) => { const c = document.querySelector(name), r = c.width / c.clientWidth;
+        return [...c.getContext('2d').getImageData(x * r, y * r, w * r, h * r).data]; }"""
+    for words in (10, 64):
+        page.visit("#c=1&m=5&n=2&x=" + "+".join("w%d" % i for i in range(words)))
+        layout = page.tab.evaluate("locusPage.explore.layout(document.querySelector('#figure-weight'))")
+        left, top, cell = layout["left"], layout["top"], layout["cell"]
+        end = left + cell * words
+        for what, box in (("names of rows", (0, top, left - 4, cell * words)), ("names of columns", (left, 20, end - left, top - 24)),
+                          ("name of the axis", (left, 0, 60, 16)), ("bar of colours", (end + 8, top, 14, cell * words))):
+            if not any(page.tab.evaluate("(%s)('#figure-weight', %g, %g, %g, %g)" % (area, *box))):
+                found.append("%d words: no %s" % (words, what))
+        hidden = [page.tab.evaluate("(%s)('#figure-%s', %g, %g, 2, 2)" % (area, name, left + cell * (words - 1) + 1, top + 1))
+                  for name in ("rule", "score", "weight")]
+        if hidden[0] != hidden[1] or hidden[1] != hidden[2] or hidden[0] == page.tab.evaluate("(%s)('#figure-weight', %g, %g, 2, 2)" % (area, left + 1, top + 1)):
+            found.append("%d words: hidden pairs look like %s" % (words, hidden))
+    page.visit("#s=deberta&t=rope")
+    bars = [page.tab.evaluate("(%s)('#figure-%s', %g, %g, 58, %g)" % (area, name, left, top, cell)) for name in ("weight", "other-weight")
+            for left, top, cell in [page.tab.evaluate("(l => [l.left + 10 * l.cell + 8, l.top, 10 * l.cell])"
+                                                      "(locusPage.explore.layout(document.querySelector('#figure-%s')))" % name)]]
+    if bars[0] != bars[1]:
+        found.append("two maps are compared on two scales")
+    page.visit()
+    inks = page.tab.evaluate("""[...document.querySelectorAll('#explore .terms .swatch')].every((s, t) => {
+        const ink = locusPage.locus.ink(locusPage.locus.calls[0].terms[t].ink, false);
+        return getComputedStyle(s).backgroundColor === `rgb(${[1, 3, 5].map(i => parseInt(ink.slice(i, i + 2), 16)).join(', ')})`; })""")
+    return found + ([] if inks else ["a term has not its colour"])
+
+
+def shell(page):
+    """The line to copy gives the numbers of the view: what it cannot say is left to the case file."""
+    found = []
+    for hash_, file in (("#s=t5&o=buckets:16;max_distance:20", False), ("#s=t5&k=0.5", True), ("#s=t5&wl=2", True), ("", True)):
+        page.visit(hash_)
+        page.tab.evaluate("[...document.querySelectorAll('#explore .take button')].find(b => b.textContent === 'Shell').click()")
+        line = page.tab.evaluate("document.querySelector('#explore .copied').value")
+        if ("view.safetensors" in line) != file:
+            found.append("%s: %s" % (hash_, line))
+    return found
+
+
 def hostile(page):
     found = []
-    page.visit()
+    page.visit("#s=t5")
     for name, text in (("100,000 letters", "a " * 50000), ("controls", "a\x00b\x1b[31m c\u2028d"), ("right to left", "שלום עולם مرحبا"),
                        ("markup", "<script>alert(1)</script> <img src=x onerror=alert(1)>"), ("nothing", "   ")):
         page.type("#explore input[type=text]", text)
@@ -350,6 +453,9 @@ def lessons(page):
         page.press("ArrowLeft")
         if page.text("#%s .says" % name) in ("", before):
             found.append(name + " does not follow the arrows")
+    for name in ("shaw", "transformer-xl", "tupe", "deberta"):
+        if page.tab.evaluate("document.querySelectorAll('#live-%s .swatch').length" % name) < 2:
+            found.append("the bars of %s have no legend" % name)
     page.click("#live-why button")
     if page.tab.evaluate("document.querySelector('#live-why .answer').hidden"):
         found.append("the first question cannot be answered")
@@ -404,7 +510,7 @@ def main():
         for scheme in names[::4] if os.environ.get("LOCUS_TEST_SAMPLE") else names:
             report("controls/" + scheme, controls, scheme)
             report("numbers/" + scheme, numbers, scheme)
-        for case in (keyboard_tour, pointer, touch, shared_address, hostile, lessons, trained, findings, tables):
+        for case in (keyboard_tour, pointer, touch, shared_address, anchors, one_view, maps, shell, hostile, lessons, trained, findings, tables):
             report(case.__name__, case)
         report("console", lambda page: look_at.console(page.visit().tab))
         report("network", lambda page: look_at.requests(page.visit().tab, page.url))

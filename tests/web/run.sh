@@ -72,7 +72,7 @@ cases "$SCRATCH/switch"
 
 # A page with mistakes in it: whoever finds nothing here does not look.
 begin web/spoiled
-sed -e 's/<meta http-equiv[^>]*>//' -e 's/chosen\.set(option\.name/void (option.name/' -e 's/history\.pushState(/void (/' \
+sed -e 's/<meta http-equiv[^>]*>//' -e 's/chosen\.set(name, value)/void (name, value)/' -e 's/history\.pushState(/void (/' \
     -e 's/^function fit(/console.error(1);document.body.append(Object.assign(new Image(),{src:"http:\/\/127.0.0.1:9\/x.png"}));&/' \
     -e 's|<main id="main">|&<div style="width:3000px">\&nbsp;</div>|' \
     -e 's/dataset\.weight = String(/dataset.weight = String(0.001 + /' "$page" >"$SCRATCH/spoiled.html"

@@ -17,12 +17,14 @@ export function element(tag, attributes = {}, ...children) {
 
 let labels = 0;
 
-/** A control with its label, and room for a complaint about it. */
+/** A control with its label, and what it does below it. */
 export function field(/** @type {string} */ text, /** @type {HTMLElement} */ control, /** @type {string} */ help = "") {
     control.id = "field-" + ++labels;
     const label = element("label", { htmlFor: control.id }, text);
-    if (help !== "") control.title = help;
-    return element("div", { className: "field" }, label, control);
+    if (help === "") return element("div", { className: "field" }, label, control);
+    const note = element("small", { id: control.id + "-help" }, help);
+    control.setAttribute("aria-describedby", note.id);
+    return element("div", { className: "field" }, label, control, note);
 }
 
 /** @param {[string, string][]} entries value and text @param {string} chosen */

@@ -20,6 +20,8 @@ export class Palette {
         this.series = run(INK.series, 8);
         this.sequential = run(INK.sequential, 64);
         this.diverging = run(INK.diverging, 65);
+        /** the colour of a term, by the ink that the library has for it */
+        this.term = (/** @type {number} */ ink) => locus.ink(ink, dark);
     }
 }
 
@@ -69,29 +71,36 @@ export function colour(/** @type {Palette} */ palette, /** @type {number} */ val
     return ramp[Math.min(ramp.length - 1, Math.max(0, Math.round(share * (ramp.length - 1))))];
 }
 
-/** Where the cells of a square map lie. */
-export function mapLayout(/** @type {number} */ width, /** @type {number} */ count, /** @type {boolean} */ named) {
-    const left = named ? Math.min(76, width * 0.22) : 8, top = named ? 64 : 8;
-    const cell = Math.max(3, Math.min(34, Math.floor((width - left - 8) / count)));
-    return { left, top, cell, height: top + cell * count + 8 };
+const BAR = 58; // room right of a map for the bar of its colours
+
+/** Where the cells of a square map lie; short names need no turn and less room. */
+export function mapLayout(/** @type {number} */ width, /** @type {string[]} */ tokens) {
+    const longest = Math.max(...tokens.map(token => [...token].length)), upright = longest <= 3, top = upright ? 44 : 80;
+    const left = Math.min(76, width * 0.22, Math.max(68, 12 + 8 * longest));
+    const cell = Math.max(3, Math.min(34, Math.floor((width - left - BAR) / tokens.length)));
+    return { left, top, cell, upright, height: top + cell * tokens.length + 8 };
 }
 
 /**
- * A map of [count][count] numbers, queries down, keys across.
+ * A map of [count][count] numbers, queries down, keys across; NaN: hidden. Names of the marked row and column stand at any length.
  * @param {Surface} s @param {{left: number, top: number, cell: number}} layout
- * @param {{values: ArrayLike<number>, count: number, tokens: string[] | null, query: number, key: number,
- *   text: ((value: number) => string) | null}} map
+ * @param {{values: ArrayLike<number>, count: number, tokens: string[], query: number, key: number, text: (value: number) => string,
+ *   range?: {low: number, high: number, both: boolean}, whole?: boolean}} map `range`: one scale for several maps; `whole`: only whole numbers
  */
 export function drawMap(s, layout, map) {
-    const { context, palette } = s, { left, top, cell } = layout, range = limits(map.values);
+    const { context, palette } = s, { left, top, cell } = layout, range = map.range ?? limits(map.values);
     for (let m = 0; m < map.count; m++)
         for (let n = 0; n < map.count; n++) {
-            context.fillStyle = colour(palette, map.values[m * map.count + n], range);
-            context.fillRect(left + n * cell, top + m * cell, cell, cell);
+            const value = map.values[m * map.count + n], x = left + n * cell, y = top + m * cell;
+            if (Number.isFinite(value)) {
+                context.fillStyle = colour(palette, value, range);
+                context.fillRect(x, y, cell, cell);
+            } else drawHidden(s, x, y, cell);
         }
     context.textBaseline = "middle";
-    if (map.text !== null && cell >= 20) drawNumbers(s, layout, map, range);
-    if (map.tokens !== null) drawNames(s, layout, map.tokens);
+    if (cell >= 20) drawNumbers(s, layout, map, range);
+    drawNames(s, layout, map);
+    drawScale(s, layout, map.count * cell, range, map.whole === true);
     // Two lines, so that the mark is seen on any colour.
     for (const [ink, wide] of /** @type {[string, number][]} */ ([[palette.paper, 4], [palette.text, 2]])) {
         context.strokeStyle = ink;
@@ -102,48 +111,105 @@ export function drawMap(s, layout, map) {
     }
 }
 
-function luminance(/** @type {string} */ hex) {
-    const [r, g, b] = [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16) / 255);
-    return 0.2126 * r ** 2.2 + 0.7152 * g ** 2.2 + 0.0722 * b ** 2.2;
+/** A pair that is hidden: paper with a line through it, which no value looks like. */
+function drawHidden(/** @type {Surface} */ { context, palette }, /** @type {number} */ x, /** @type {number} */ y, /** @type {number} */ cell) {
+    context.fillStyle = palette.hidden;
+    if (cell < 8) {
+        context.fillRect(x, y, cell, cell);
+        return;
+    }
+    context.strokeStyle = palette.grid;
+    context.lineWidth = 1;
+    context.beginPath();
+    context.moveTo(x, y + cell);
+    context.lineTo(x + cell, y);
+    context.stroke();
 }
+
+/** Relative luminance of WCAG. */
+function luminance(/** @type {string} */ hex) {
+    const [r, g, b] = [1, 3, 5].map(i => parseInt(hex.slice(i, i + 2), 16) / 255).map(c => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+
+/** Black or white, whichever can be read better on a colour. */
+export const inkOn = (/** @type {string} */ hex) => (luminance(hex) > 0.18 ? "#000000" : "#ffffff");
 
 /** @param {Surface} s @param {any} layout @param {any} map @param {any} range */
 function drawNumbers(s, { left, top, cell }, map, range) {
     const { context, palette } = s;
-    context.font = Math.min(11, cell * 0.4) + "px system-ui, sans-serif";
+    context.font = Math.max(10, Math.min(11, cell * 0.4)) + "px system-ui, sans-serif";
     context.textAlign = "center";
-    for (let i = 0; i < map.count * map.count; i++) {
-        const value = map.values[i];
-        if (!Number.isFinite(value)) continue;
-        context.fillStyle = luminance(colour(palette, value, range)) > 0.25 ? "#111111" : "#f6f6f6";
-        context.fillText(map.text(value), left + (i % map.count + 0.5) * cell,
-            top + (Math.floor(i / map.count) + 0.5) * cell);
-    }
+    const texts = Array.from(map.values, (/** @type {number} */ value) => (Number.isFinite(value) ? map.text(value) : ""));
+    if (texts.every((/** @type {string} */ text) => context.measureText(text).width < cell)) // all of them or none
+        texts.forEach((/** @type {string} */ text, /** @type {number} */ i) => {
+            context.fillStyle = inkOn(colour(palette, map.values[i], range));
+            context.fillText(text, left + (i % map.count + 0.5) * cell, top + (Math.floor(i / map.count) + 0.5) * cell);
+        });
     context.font = "12px system-ui, sans-serif";
 }
 
-function drawNames(/** @type {Surface} */ { context, palette }, /** @type {any} */ { left, top, cell },
-    /** @type {string[]} */ tokens) {
-    context.fillStyle = palette.text;
-    tokens.forEach((token, i) => {
-        context.textAlign = "right";
-        context.fillText(fit(context, token, left - 8), left - 5, top + (i + 0.5) * cell);
+/**
+ * The names that have room, those of the marked pair before all others; what runs down and across.
+ * @param {Surface} s @param {any} layout @param {any} map
+ */
+function drawNames({ context, palette }, { left, top, cell, upright }, map) {
+    const every = Math.ceil(14 / cell), near = (/** @type {number} */ i, /** @type {number} */ marked) => i !== marked && Math.abs(i - marked) * cell < 14;
+    map.tokens.forEach((/** @type {string} */ token, /** @type {number} */ i) => {
+        if (i === map.query || i % every === 0 && !near(i, map.query)) {
+            context.font = (i === map.query ? "bold " : "") + "12px system-ui, sans-serif";
+            context.fillStyle = i === map.query ? palette.text : palette.faint;
+            context.textAlign = "right";
+            context.fillText(fit(context, token, left - 8), left - 5, top + (i + 0.5) * cell);
+        }
+        if (i !== map.key && (i % every !== 0 || near(i, map.key))) return;
+        context.font = (i === map.key ? "bold " : "") + "12px system-ui, sans-serif";
+        context.fillStyle = i === map.key ? palette.text : palette.faint;
         context.save();
         context.translate(left + (i + 0.5) * cell, top - 6);
-        context.rotate(-Math.PI / 3);
-        context.textAlign = "left";
-        context.fillText(fit(context, token, 60), 0, 0);
+        if (!upright) context.rotate(-Math.PI / 3);
+        context.textAlign = upright ? "center" : "left";
+        context.fillText(upright ? token : fit(context, token, 52), 0, upright ? -4 : 0);
         context.restore();
     });
+    context.font = "12px system-ui, sans-serif";
+    context.fillStyle = palette.faint;
+    context.textAlign = "left";
+    context.fillText("key n →", left, 8);
+    context.textAlign = "right";
+    context.fillText("query m ↓", left - 5, top - 8);
 }
 
-/** Steps of an axis: 1, 2 or 5 times a power of ten. */
-export function ticks(/** @type {number} */ low, /** @type {number} */ high) {
+/**
+ * The bar of the colours, with the numbers that they stand for.
+ * @param {Surface} s @param {any} layout @param {number} side @param {any} range @param {boolean} whole
+ */
+function drawScale({ context, palette, width }, { left, top }, side, range, whole) {
+    const x = Math.min(left + side + 10, width - BAR + 10), high = Math.max(60, side), steps = 64;
+    for (let i = 0; i < steps; i++) {
+        context.fillStyle = colour(palette, range.low + (i + 0.5) / steps * (range.high - range.low), range);
+        context.fillRect(x, top + high - (i + 1) * high / steps, 10, high / steps + 0.5);
+    }
+    context.fillStyle = palette.faint;
+    context.textAlign = "left";
+    const marks = range.high > range.low ? ticks(range.low, range.high, whole) : [range.low];
+    for (const mark of marks) {
+        const y = range.high > range.low ? top + (range.high - mark) / (range.high - range.low) * high : top + high / 2;
+        context.fillRect(x + 10, y - 0.5, 3, 1);
+        context.fillText(short(mark), x + 15, Math.min(top + high - 5, Math.max(top + 6, y)));
+    }
+}
+
+const short = (/** @type {number} */ value) => String(+value.toPrecision(3)).replace("-", "−");
+
+/** Marks of an axis, three at least where there is room for them: steps of 1, 2, 2.5 or 5 times a power of ten; `whole`: whole numbers. */
+export function ticks(/** @type {number} */ low, /** @type {number} */ high, whole = false) {
     const rough = (high - low) / 4 || 1, power = 10 ** Math.floor(Math.log10(rough));
-    const step = [1, 2, 5, 10].map(f => f * power).find(f => f >= rough) ?? 10 * power;
+    const enough = (/** @type {number} */ step) => Math.floor(high / step + 1e-9) - Math.ceil(low / step - 1e-9) >= 2;
+    const steps = [10, 5, 2.5, 2, 1].map(f => f * power).filter(f => !whole || Number.isInteger(f));
+    const step = steps.find(enough) ?? (whole ? 1 : power / 2);
     const out = [];
-    for (let t = Math.ceil(low / step) * step; t <= high + step * 1e-9; t += step)
-        out.push(Math.abs(t) < step * 1e-9 ? 0 : t);
+    for (let i = Math.ceil(low / step - 1e-9); i <= Math.floor(high / step + 1e-9); i++) out.push(Number((i * step).toPrecision(6)));
     return out;
 }
 
@@ -158,7 +224,7 @@ function verticalAxis(/** @type {Surface} */ s, /** @type {number} */ low, /** @
         context.fillStyle = tick === 0 ? palette.faint : palette.grid;
         context.fillRect(left, y(tick), width - left - 4, 1);
         context.fillStyle = palette.faint;
-        context.fillText(String(+tick.toPrecision(3)), left - 5, y(tick));
+        context.fillText(short(tick), left - 5, y(tick));
     }
     return y;
 }
@@ -166,7 +232,7 @@ function verticalAxis(/** @type {Surface} */ s, /** @type {number} */ low, /** @
 /**
  * Bars of terms stacked over the keys; negative parts hang below zero. The dot is their sum.
  * @param {Surface} s
- * @param {{terms: {values: ArrayLike<number>, series: number}[], sums: ArrayLike<number>, tokens: string[], key: number}} bars
+ * @param {{terms: {values: ArrayLike<number>, ink: number}[], sums: ArrayLike<number>, tokens: string[], key: number}} bars
  */
 export function drawBars(s, bars) {
     const { context, palette, width, height } = s, count = bars.tokens.length;
@@ -189,7 +255,7 @@ export function drawBars(s, bars) {
         let up = 0, down = 0;
         for (const term of bars.terms) {
             const value = term.values[n], from = value > 0 ? up : down;
-            context.fillStyle = palette.series[term.series % 8];
+            context.fillStyle = palette.term(term.ink);
             context.fillRect(x, Math.min(y(from), y(from + value)), wide, Math.abs(y(from) - y(from + value)));
             value > 0 ? up += value : down += value;
         }
@@ -216,11 +282,10 @@ function drawBelow(/** @type {Surface} */ { context, palette }, /** @type {strin
 }
 
 /**
- * Curves over x = first, first + 1, ...; `steps`: a staircase. The mark is a vertical line. Names stand below the
- * places of the axis instead of their numbers.
+ * Curves over x = first, first + 1, ..., or over the places `at`; `steps`: a staircase. The mark is a vertical line.
  * @param {Surface} s
- * @param {{first: number, curves: {values: ArrayLike<number>, series: number, steps: boolean, dashed?: boolean, faint?: boolean}[],
- *   mark: number, label: string, names?: string[]}} figure
+ * @param {{first: number, curves: {values: ArrayLike<number>, series?: number, ink?: number, steps: boolean, dashed?: boolean, faint?: boolean}[],
+ *   mark: number, label: string, at?: number[]}} figure
  */
 export function drawCurves(s, figure) {
     const { context, palette, width, height } = s, left = 46, bottom = 34;
@@ -229,24 +294,28 @@ export function drawCurves(s, figure) {
     let low = Math.min(...all.map(l => l.low)), high = Math.max(...all.map(l => l.high));
     if (low === high) [low, high] = [low - 1, high + 1];
     const y = verticalAxis(s, low, high, left, bottom);
-    const x = (/** @type {number} */ r) => left + (r - figure.first + 0.5) / count * (width - left - 4);
+    const start = figure.at?.[0] ?? figure.first - 0.5, end = figure.at?.[count - 1] ?? figure.first + count - 0.5;
+    const x = (/** @type {number} */ r) => left + 8 + (r - start) / (end - start || 1) * (width - left - 24);
     context.textAlign = "center";
     context.fillStyle = palette.faint;
-    if (figure.names !== undefined)
-        figure.names.forEach((name, i) => context.fillText(name, x(figure.first + i), height - bottom + 12));
-    else for (const tick of ticks(figure.first, figure.first + count - 1))
-        if (Number.isInteger(tick)) context.fillText(String(tick), x(tick), height - bottom + 12);
-    context.fillText(figure.label, (left + width) / 2, height - 7);
-    context.fillStyle = palette.text;
-    context.fillRect(x(figure.mark) - 0.75, 8, 1.5, height - 8 - bottom);
+    let right = -Infinity; // where the last number below the axis ended
+    for (const tick of figure.at ?? ticks(figure.first, figure.first + count - 1, true)) {
+        const text = short(tick), half = context.measureText(text).width / 2;
+        if (x(tick) - half < right + 4) continue;
+        context.fillText(text, x(tick), height - bottom + 12);
+        right = x(tick) + half;
+    }
+    context.fillText(fit(context, figure.label, width - left), (left + width) / 2, height - 7);
+    context.fillStyle = palette.faint;
+    context.fillRect(x(figure.mark) - 0.5, 8, 1, height - 8 - bottom);
     for (const curve of figure.curves) {
-        context.strokeStyle = curve.faint ? palette.faint : palette.series[curve.series % 8];
+        context.strokeStyle = curve.faint ? palette.faint : curve.ink !== undefined ? palette.term(curve.ink) : palette.series[(curve.series ?? 0) % 8];
         context.lineWidth = curve.faint ? 0.75 : 2;
         context.setLineDash(curve.dashed ? [5, 3] : []);
         context.beginPath();
         let open = false;
         for (let i = 0; i < count; i++) {
-            const value = curve.values[i], at = x(figure.first + i), half = x(1) - x(0.5);
+            const value = curve.values[i], at = x(figure.at?.[i] ?? figure.first + i), half = x(1) - x(0.5);
             if (!Number.isFinite(value)) { open = false; continue; }
             if (curve.steps) {
                 open ? context.lineTo(at - half, y(value)) : context.moveTo(at - half, y(value));
@@ -266,9 +335,16 @@ export function drawCurves(s, figure) {
  */
 export function drawClocks(s, { frequency, query, key }) {
     const { context, palette, width, height } = s, count = frequency.length;
-    const radius = Math.min(width / count / 2 - 6, height / 2 - 20);
+    const radius = Math.min(width / count / 2 - 6, height / 2 - 32);
+    context.font = "bold 12px system-ui, sans-serif";
+    context.textAlign = "left";
+    ["query", "key"].forEach((name, series) => {
+        context.fillStyle = palette.series[series];
+        context.fillText(name, 4 + 52 * series, 10);
+    });
+    context.font = "12px system-ui, sans-serif";
     frequency.forEach((f, t) => {
-        const x = (t + 0.5) * width / count, y = radius + 8;
+        const x = (t + 0.5) * width / count, y = radius + 24;
         context.strokeStyle = palette.grid;
         context.lineWidth = 1.5;
         context.beginPath();
@@ -289,6 +365,6 @@ export function drawClocks(s, { frequency, query, key }) {
         });
         context.fillStyle = palette.faint;
         context.textAlign = "center";
-        context.fillText(f >= 0.01 ? f.toFixed(3) : f.toExponential(0), x, 2 * radius + 22);
+        context.fillText(f >= 0.01 ? f.toFixed(3) : f.toExponential(0), x, 2 * radius + 38);
     });
 }

@@ -3,15 +3,23 @@
 
 import { element, number } from "./dom.js";
 import { Refused, TERM } from "./module.js";
-import { Palette, surface, drawMap, drawBars, drawCurves, drawClocks, mapLayout } from "./draw.js";
-import { startState, readHash, writeHash, tokensOf, charactersOf, wordsLeftOut, LONGEST } from "./state.js";
+import { Palette, surface, drawMap, drawBars, drawCurves, drawClocks, mapLayout, limits } from "./draw.js";
+import { plainState, startState, readHash, writeHash, isAnchor, tokensOf, charactersOf, wordsLeftOut, LONGEST } from "./state.js";
 import { optionControls, controlText } from "./options.js";
 import { makeControls, makeFigures } from "./controls.js";
 import { takeAlong } from "./take.js";
+import { formulaText, termText } from "./switch_numbers.js";
 
 /** @typedef {import("./module.js").Locus} Locus */
 /** @typedef {import("./module.js").Explained} Explained */
 /** @typedef {import("./state.js").State} State */
+
+/** NaN where a query does not see a key: one look for all that is hidden. */
+export const seen = (/** @type {Explained} */ explained, /** @type {Float64Array} */ values) =>
+    values.map((value, i) => (explained.visible[i] ? value : NaN));
+
+/** Weights begin at 0, wherever they end. */
+export const weightRange = (/** @type {Float64Array[]} */ ...maps) => ({ low: 0, high: Math.max(...maps.map(map => limits(map).high)), both: false });
 
 export class Explore {
     /** @param {Locus} locus @param {HTMLElement} place */
@@ -34,7 +42,7 @@ export class Explore {
         /** milliseconds from input to figure, for the test that measures */
         this.took = /** @type {number[]} */ ([]);
         this.ui = makeControls(locus.schemes);
-        this.maps = makeFigures(this.ui.figures);
+        this.maps = makeFigures(this.ui.figures, this.ui.pair);
         this.speak = false;
         this.chapter = false;
         this.shown = "";
@@ -48,6 +56,7 @@ export class Explore {
     }
 
     restore() {
+        if (isAnchor(location.hash)) return; // the reader went to a heading: the view stays
         const { state, bad } = readHash(location.hash);
         this.state = state;
         this.problems = bad.map(key => `the address has a field “${key}” that cannot be read; it is left out`);
@@ -77,15 +86,18 @@ export class Explore {
         this.ask(chapter);
     }
 
-    /** Trained layers saw what came before, so they start causal; their options are those of the training. */
+    /** Trained layers saw what came before, so they start causal; their options are those of the training. The sentence that the
+     * page begins with goes with its kind of tokens, the reader's own stays. */
     setWeights(/** @type {boolean} */ trained) {
-        this.set({ trained, causal: trained, options: new Map(), secondOptions: new Map(), off: 0 }, true);
+        const from = trained ? plainState() : startState(), to = trained ? startState() : plainState();
+        const sentence = this.state.sentence === from.sentence ? to.sentence : this.state.sentence;
+        this.set({ trained, causal: trained, sentence, options: new Map(), secondOptions: new Map(), off: 0 }, true);
         this.showState();
     }
 
     setNumber(/** @type {"windowLeft" | "windowRight" | "seed"} */ name, /** @type {HTMLInputElement} */ input) {
-        if (input.value === "" || !input.validity.valid) return;
-        this.set({ [name]: Number(input.value) });
+        if (!input.validity.valid || input.value === "" && name === "seed") return;
+        this.set({ [name]: input.value === "" ? -1 : Number(input.value) });
     }
 
     /** Every control shows the state. */
@@ -101,8 +113,8 @@ export class Explore {
         this.ui.second.value = s.second;
         this.ui.head.value = String(s.head);
         this.ui.causal.checked = s.causal;
-        this.ui.left.value = String(s.windowLeft);
-        this.ui.right.value = String(s.windowRight);
+        this.ui.left.value = s.windowLeft < 0 ? "" : String(s.windowLeft);
+        this.ui.right.value = s.windowRight < 0 ? "" : String(s.windowRight);
         this.ui.scale.value = s.scale === null ? "" : String(s.scale);
         this.ui.seed.value = String(s.seed);
         this.ui.weights.value = s.trained ? "1" : "0";
@@ -113,12 +125,17 @@ export class Explore {
         const make = (/** @type {number} */ slot, /** @type {string} */ name, /** @type {Map<string, string>} */ chosen) => {
             const scheme = this.locus.schemes.find(x => x.name === name), call = this.locus.calls[slot];
             if (scheme === undefined || call?.scheme !== name) return [];
-            if (this.state.trained) return [];
+            if (this.state.trained) return slot > 0 ? [] : [element("small", {}, "Options are those of the training; made-up numbers let them move.")];
             return optionControls(scheme, chosen, call.options, () => this.ask());
         };
         this.ui.options.replaceChildren(...make(0, this.state.scheme, this.state.options));
         this.ui.secondOptions.replaceChildren(...make(1, this.state.second, this.state.secondOptions));
-        this.shown = this.state.scheme + "," + this.state.second;
+        this.shown = this.choice();
+    }
+
+    /** What the options on the screen belong to. */
+    choice() {
+        return [this.state.scheme, this.state.second, this.state.trained].join();
     }
 
     // ---- figures ----
@@ -157,7 +174,7 @@ export class Explore {
     }
 
     layout(/** @type {HTMLCanvasElement} */ canvas) {
-        return mapLayout(canvas.clientWidth || 300, this.tokens.length, this.tokens.length <= 16);
+        return mapLayout(canvas.clientWidth || 300, this.tokens);
     }
 
     // ---- computing and showing ----
@@ -202,7 +219,7 @@ export class Explore {
             s.key = Math.min(s.key, last);
             this.locus.call(0, this.request(s.scheme, s.options));
             if (s.second !== "") this.locus.call(1, this.request(s.second, s.secondOptions));
-            if (this.shown !== s.scheme + "," + s.second) this.showOptions();
+            if (this.shown !== this.choice()) this.showOptions();
             this.show();
         } catch (problem) {
             if (!(problem instanceof Refused)) throw problem;
@@ -221,26 +238,26 @@ export class Explore {
         this.showWords();
         this.showTerms(call.terms);
         this.showEquation(call, explained);
-        this.showRule(call);
+        this.showRule(call, explained);
         this.showCurve(call, explained);
         this.showBars("bars", 0, explained);
-        this.showMap("score", "Scores before softmax", explained.score, value => number(value, 1));
-        this.showMap("weight", "Weights after softmax", explained.weight, value => number(value, 2));
-        const weight = explained.weight.slice();
-        this.showSecond(weight);
+        this.showMap("score", "Scores before softmax: along a row only differences count", seen(explained, explained.score), { digits: 1 });
+        this.showWeights(seen(explained, explained.weight));
     }
 
-    showSecond(/** @type {Float64Array} */ weight) {
-        const on = this.state.second !== "";
+    /** The weights of one scheme or two, those of two on one scale. */
+    showWeights(/** @type {Float64Array} */ weight) {
+        const on = this.state.second !== "", title = (/** @type {string} */ name) => this.locus.schemes.find(x => x.name === name)?.title;
         for (const name of /** @type {const} */ (["otherBars", "otherWeight", "difference"]))
             this.maps[name].box.hidden = !on;
-        if (!on) return;
-        const title = this.locus.schemes.find(x => x.name === this.state.second)?.title;
-        const other = this.locus.explain(1, this.state.head, 0);
+        if (!on) return this.showMap("weight", "Weights after softmax", weight, { range: weightRange(weight) });
+        const other = this.locus.explain(1, this.state.head, 0), weights = seen(other, other.weight);
+        const range = weightRange(weight, weights);
+        this.showMap("weight", "Weights of " + title(this.state.scheme), weight, { range });
         this.showBars("otherBars", 1, other);
-        this.showMap("otherWeight", "Weights of " + title, other.weight, value => number(value, 2));
-        this.showMap("difference", "Difference of the weights: " + title + " minus the first",
-            other.weight.map((w, i) => w - weight[i]), value => number(value, 2));
+        this.showMap("otherWeight", "Weights of " + title(this.state.second), weights, { range });
+        this.showMap("difference", `Difference of the weights: ${title(this.state.second)} minus ${title(this.state.scheme)}`,
+            weights.map((w, i) => w - weight[i]));
     }
 
     showWords() {
@@ -276,13 +293,12 @@ export class Explore {
             box.replaceChildren(...terms.map((term, t) => {
                 const input = /** @type {HTMLInputElement} */ (element("input", { type: "checkbox" }));
                 input.addEventListener("change", () => this.set({ off: this.state.off ^ 1 << t }));
-                const swatch = element("span", { className: "swatch", "data-series": String(t) });
-                return element("label", {}, input, swatch, `${term.name}: ${term.formula}`);
+                return element("label", {}, input, element("span", { className: "swatch" }), element("span", {}, termText(term.name) + " ", element("small", {}, formulaText(term.formula))));
             }));
         }
         [...box.querySelectorAll("input")].forEach((input, t) => { input.checked = (this.state.off >> t & 1) === 0; });
         box.querySelectorAll(".swatch").forEach((swatch, t) => {
-            /** @type {HTMLElement} */ (swatch).style.background = this.palette.series[t % 8];
+            /** @type {HTMLElement} */ (swatch).style.background = this.palette.term(terms[t].ink);
         });
     }
 
@@ -290,7 +306,7 @@ export class Explore {
     showEquation(/** @type {import("./module.js").Call} */ call, /** @type {Explained} */ explained) {
         const s = this.state, at = s.query * call.length + s.key;
         const parts = call.terms.map((term, t) => [term.name, explained.terms[t][at], s.off >> t & 1])
-            .filter(([, , off]) => off === 0).map(([name, value]) => `${number(Number(value))} ${name}`);
+            .filter(([, , off]) => off === 0).map(([name, value]) => `${number(Number(value))} ${termText(String(name))}`);
         const sum = explained.visible[at] ? `${parts.join(" + ") || "0"} = ${number(explained.score[at])}` : "hidden: −∞";
         const text = `query ${this.tokens[s.query]} (m = ${s.query}), key ${this.tokens[s.key]} (n = ${s.key}), ` +
             `m − n = ${s.query - s.key}: ${sum.replaceAll("+ −", "− ")}; weight ${number(explained.weight[at])}`;
@@ -302,7 +318,7 @@ export class Explore {
     }
 
     /** Which row of a table, or which distance, each pair gets. */
-    showRule(/** @type {import("./module.js").Call} */ call) {
+    showRule(/** @type {import("./module.js").Call} */ call, /** @type {Explained} */ explained) {
         const T = call.length, rows = this.locus.rows(0, 1 - T, 2 * T - 1);
         const kind = rows.table.some(r => r >= 0) ? "table" : rows.bias.some(r => r >= 0) ? "bias" : "distance";
         const values = Float64Array.from({ length: T * T }, (_, i) => {
@@ -311,7 +327,7 @@ export class Explore {
             return kind !== "distance" && row < 0 ? NaN : row;
         });
         const titles = { table: "Row of the relative table that serves each pair", bias: "Bucket of each pair: its row of the bias table", distance: "Distance m − n of each pair" };
-        this.showMap("rule", titles[kind], values, value => String(value).replace("-", "−"));
+        this.showMap("rule", titles[kind], seen(explained, values), { digits: 0, whole: true });
     }
 
     showCurve(/** @type {import("./module.js").Call} */ call, /** @type {Explained} */ explained) {
@@ -319,26 +335,34 @@ export class Explore {
         const bias = call.terms.findIndex(term => term.place === TERM.bias);
         const turns = call.terms.some(term => term.place === TERM.rotation) ? this.locus.turns(0) : null;
         if (turns !== null) this.showClocks(box, turns);
-        else this.showByDistance(box, call, bias < 0 ? explained.score : explained.terms[bias],
-            bias < 0 ? "Score of query m by distance m − n" : "Bias of this head by distance m − n", bias < 0);
+        else if (bias >= 0) this.showByDistance(box, call, explained, [bias], "Bias of this head by distance m − n", false);
+        else {
+            const position = call.terms.map((_, t) => t).filter(t => call.terms[t].name !== "content" && (this.state.off >> t & 1) === 0);
+            this.maps.curve.box.hidden = position.length === 0;
+            if (position.length > 0)
+                this.showByDistance(box, call, explained, position, `Position terms of query ${this.tokens[this.state.query]} by distance m − n`, true);
+        }
     }
 
     showClocks(/** @type {any} */ box, /** @type {Float64Array} */ turns) {
         const frequency = Array.from({ length: turns.length / 2 }, (_, t) => turns[2 * t]).slice(0, 8);
         this.caption(box, `Turns of the query at ${this.state.query} and the key at ${this.state.key}, pair by pair; below: frequency`);
-        drawClocks(surface(box.canvas, 120, this.palette), { frequency, query: this.state.query, key: this.state.key });
+        drawClocks(surface(box.canvas, 136, this.palette), { frequency, query: this.state.query, key: this.state.key });
     }
 
     /** A curve over all distances, or only over those that one query meets. */
-    showByDistance(/** @type {any} */ box, /** @type {import("./module.js").Call} */ call, /** @type {Float64Array} */ values,
-        /** @type {string} */ title, /** @type {boolean} */ ofQuery) {
-        const T = call.length, curve = new Float64Array(2 * T - 1).fill(NaN);
-        for (let m = 0; m < T; m++)
-            for (let n = 0; n < T; n++)
-                if ((!ofQuery || m === this.state.query) && Number.isFinite(values[m * T + n])) curve[m - n + T - 1] = values[m * T + n];
+    showByDistance(/** @type {any} */ box, /** @type {import("./module.js").Call} */ call, /** @type {Explained} */ explained,
+        /** @type {number[]} */ terms, /** @type {string} */ title, /** @type {boolean} */ ofQuery) {
+        const T = call.length, curves = terms.map(t => {
+            const values = new Float64Array(2 * T - 1).fill(NaN);
+            for (let i = 0; i < T * T; i++)
+                if (explained.visible[i] && (!ofQuery || Math.floor(i / T) === this.state.query)) values[Math.floor(i / T) - i % T + T - 1] = explained.terms[t][i];
+            return { values, ink: call.terms[t].ink, steps: true };
+        });
+        box.box.hidden = false;
         this.caption(box, title);
         drawCurves(surface(box.canvas, 220, this.palette), {
-            first: 1 - T, curves: [{ values: curve, series: 1, steps: false }], mark: this.state.query - this.state.key, label: "m − n",
+            first: 1 - T, curves, mark: this.state.query - this.state.key, label: "distance m − n: positive, the key stands before the query",
         });
     }
 
@@ -346,21 +370,25 @@ export class Explore {
         const box = this.maps[name], call = this.locus.calls[slot], T = call.length, m = this.state.query;
         const off = slot === 0 ? this.state.off : 0;
         const row = (/** @type {Float64Array} */ values) => values.subarray(m * T, (m + 1) * T);
-        const terms = explained.terms.map((values, series) => ({ values: row(values), series })).filter(t => (off >> t.series & 1) === 0);
+        const terms = explained.terms.map((values, t) => ({ values: row(values).map((v, n) => (explained.visible[m * T + n] ? v : 0)), ink: call.terms[t].ink }))
+            .filter((_, t) => (off >> t & 1) === 0);
         const chosen = slot === 0 ? this.state.scheme : this.state.second;
         const scheme = this.locus.schemes.find(x => x.name === chosen);
         this.caption(box, `${scheme?.title}: the score of “${this.tokens[m]}” against every key, term by term; the dot is the sum`);
         drawBars(surface(box.canvas, 240, this.palette), { terms, sums: row(explained.score), tokens: this.tokens, key: this.state.key });
     }
 
-    showMap(/** @type {"rule" | "score" | "weight" | "otherWeight" | "difference"} */ name, /** @type {string} */ title,
-        /** @type {Float64Array} */ values, /** @type {(value: number) => string} */ text) {
+    /**
+     * @param {"rule" | "score" | "weight" | "otherWeight" | "difference"} name @param {string} title @param {Float64Array} values
+     * @param {{digits?: number, whole?: boolean, range?: {low: number, high: number, both: boolean}}} how
+     */
+    showMap(name, title, values, { digits = 2, whole, range } = {}) {
         const box = this.maps[name];
         this.caption(box, title);
         const layout = this.layout(box.canvas), T = this.tokens.length;
         const at = values[this.state.query * T + this.state.key];
         drawMap(surface(box.canvas, layout.height, this.palette), layout, {
-            values, count: T, tokens: T <= 16 ? this.tokens : null, query: this.state.query, key: this.state.key, text,
+            values, count: T, tokens: this.tokens, query: this.state.query, key: this.state.key, text: value => number(value, digits), range, whole,
         });
         box.canvas.setAttribute("aria-label", `${title}. ${T} queries down, ${T} keys across. ` +
             `Query ${this.tokens[this.state.query]}, key ${this.tokens[this.state.key]}: ${controlText(at)}. Arrow keys move the pair.`);

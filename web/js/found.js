@@ -87,6 +87,6 @@ export class Findings {
         canvas.setAttribute("aria-label", chart.title + ": " + (said.join("; ") || "no scheme is chosen"));
         const s = surface(canvas, 300, palette);
         if (curves.length > 0)
-            drawCurves(s, { first: 0, curves, mark: 0, label: chart.unit + "; the line marks the trained length", names: chart.lengths.map(String) });
+            drawCurves(s, { first: 0, curves, mark: chart.lengths[0], label: chart.unit + "; the line marks the trained length", at: chart.lengths });
     }
 }

@@ -6,10 +6,11 @@ import { element } from "./dom.js";
 import { Live } from "./live.js";
 
 /**
+ * trained: on letters, with the numbers of a trained layer; options: what they are at first.
  * figure: which map, bars, curve or clocks; controls: options of the scheme that may be moved, "words", "head",
  * "terms"; solved: has the reader seen it? `seen` are the pairs visited so far, the present one last.
  * @typedef {{id: string, scheme: string, figure: string, controls: string[], question: string, answer: string,
- *   solved: (live: Live) => boolean, causal?: boolean}} Lesson
+ *   solved: (live: Live) => boolean, causal?: boolean, trained?: boolean, options?: Record<string, string>}} Lesson
  */
 
 const distanceOf = (/** @type {[number, number]} */ pair) => pair[0] - pair[1];
@@ -33,9 +34,9 @@ export const LESSONS = [
         solved: live => live.moved,
     },
     {
-        id: "absolute", scheme: "learned", figure: "weight", controls: [],
-        question: "“the” stands at two places. Choose both of its rows: are they equal here, as they were above?",
-        answer: "No: each place has a row of its own, so the same word asks differently at each of them.",
+        id: "absolute", scheme: "learned", figure: "weight", controls: [], trained: true,
+        question: "“t” stands at three places. Choose two of its rows: do they look for the same?",
+        answer: "No: each place has a row of its own, so the same letter asks differently at each of them.",
         solved: bothPlaces,
     },
     {
@@ -45,7 +46,7 @@ export const LESSONS = [
         solved: live => live.seen.filter(pair => distanceOf(pair) === distanceOf(live.seen[live.seen.length - 1])).length >= 3,
     },
     {
-        id: "distance", scheme: "shaw", figure: "rule", controls: ["clip_left", "clip_right"],
+        id: "distance", scheme: "shaw", figure: "distance", controls: ["clip_left", "clip_right"], options: { clip_left: "3", clip_right: "3" },
         question: "Which r do these two cells share? Choose a second cell with the distance of the marked one.",
         answer: "Every cell of a diagonal has the same m − n, so one row of the table serves them all; beyond the clip, all farther ones too.",
         solved: sameDistanceTwice,
@@ -57,9 +58,9 @@ export const LESSONS = [
         solved: live => live.options.get("clip_left") === "2" || live.options.get("clip_right") === "2",
     },
     {
-        id: "transformer-xl", scheme: "transformer_xl", figure: "bars", controls: ["terms"],
+        id: "transformer-xl", scheme: "transformer_xl", figure: "bars", controls: ["terms"], trained: true,
         question: "Switch off the two terms that contain the query. What is left, and does it change when you choose another query?",
-        answer: "u·k and w·r: a taste for certain keys and for certain distances, whoever asks. u·k is the same for every query.",
+        answer: "u · k and v · r: a taste for certain keys and for certain distances, whoever asks. u · k is the same for every query.",
         solved: live => live.off !== 0 && live.seen.length > 1,
     },
     {
@@ -69,16 +70,16 @@ export const LESSONS = [
         solved: live => live.biasRow(5) === live.biasRow(6),
     },
     {
-        id: "tupe", scheme: "tupe", figure: "bars", controls: ["terms"],
+        id: "tupe", scheme: "tupe", figure: "bars", controls: ["terms"], trained: true,
         question: "Switch the content off. Does what is left know which words there are?",
         answer: "No: the position part is the same for every sentence of this length. Content and position do not mix.",
         solved: live => (live.off & 1) !== 0,
     },
     {
-        id: "deberta", scheme: "deberta", figure: "bars", controls: ["span", "terms"],
+        id: "deberta", scheme: "deberta", figure: "bars", controls: ["terms"], trained: true,
         question: "Leave the content → position term alone on, then the position → content one. Which of them knows the word of the query?",
         answer: "content → position: it multiplies the query with a row for the distance. The other one multiplies the key with it.",
-        solved: live => live.off !== 0,
+        solved: live => [1 | 4, 1 | 2].includes(live.off),
     },
     {
         id: "alibi", scheme: "alibi", figure: "curve", controls: ["head"], causal: true,

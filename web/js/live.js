@@ -5,6 +5,9 @@ import { element, field, select, number } from "./dom.js";
 import { Refused, TERM } from "./module.js";
 import { surface, drawMap, drawBars, drawCurves, drawClocks, mapLayout } from "./draw.js";
 import { optionControls, controlText } from "./options.js";
+import { seen, weightRange } from "./explore.js";
+import { formulaText, termText } from "./switch_numbers.js";
+import { LETTERS, SENTENCE, charactersOf, tokensOf } from "./state.js";
 
 const SLOT = 2; // of the module; lessons take turns in it
 const MOVES = /** @type {Record<string, [number, number]>} */ ({
@@ -20,7 +23,7 @@ export class Live {
         this.locus = locus;
         this.explore = explore;
         this.lesson = lesson;
-        this.tokens = explore.tokens.slice(0, 16);
+        this.tokens = lesson.trained ? charactersOf(LETTERS, locus.trained.characters) : tokensOf(SENTENCE);
         const last = this.tokens.length - 1;
         this.query = Math.min(7, last);
         this.key = Math.min(1, last);
@@ -28,7 +31,7 @@ export class Live {
         this.off = 0;
         this.moved = false;
         /** @type {Map<string, string>} */
-        this.options = new Map();
+        this.options = new Map(Object.entries(lesson.options ?? {}));
         /** @type {[number, number][]} */
         this.seen = [[this.query, this.key]];
         this.canvas = /** @type {HTMLCanvasElement} */ (element("canvas", { tabIndex: 0, role: "img" }));
@@ -86,7 +89,10 @@ export class Live {
                 this.off ^= 1 << t;
                 this.draw();
             });
-            this.controls.append(field(term.name, input, term.formula));
+            const swatch = element("span", { className: "swatch" });
+            swatch.dataset.ink = String(term.ink);
+            this.controls.append(element("label", { className: "term" }, input, swatch,
+                element("span", {}, termText(term.name) + " ", element("small", {}, formulaText(term.formula)))));
         });
     }
 
@@ -111,8 +117,8 @@ export class Live {
     tap(/** @type {PointerEvent} */ event) {
         const canvas = this.canvas, box = canvas.getBoundingClientRect();
         const x = event.clientX - box.left, y = event.clientY - box.top;
-        if (["weight", "rule", "similarity"].includes(this.lesson.figure)) {
-            const { left, top, cell } = mapLayout(canvas.clientWidth, this.tokens.length, true);
+        if (["weight", "rule", "distance", "similarity"].includes(this.lesson.figure)) {
+            const { left, top, cell } = mapLayout(canvas.clientWidth, this.tokens);
             this.choose(Math.floor((y - top) / cell), Math.floor((x - left) / cell));
         } else this.choose(this.query, Math.floor((x - 42) / (canvas.clientWidth - 46) * this.tokens.length));
     }
@@ -132,8 +138,10 @@ export class Live {
 
     compute() {
         this.locus.call(SLOT, {
-            scheme: this.lesson.scheme, options: [...this.options], tokens: this.tokens,
-            causal: this.lesson.causal === true, windowLeft: -1, windowRight: -1, scale: null, seed: 2017, weights: "",
+            scheme: this.lesson.trained ? this.locus.trained.attention.get(this.lesson.scheme) ?? this.lesson.scheme : this.lesson.scheme,
+            options: this.lesson.trained ? this.locus.trained.options.get(this.lesson.scheme) ?? [] : [...this.options], tokens: this.tokens,
+            causal: this.lesson.causal === true || this.lesson.trained === true, windowLeft: -1, windowRight: -1, scale: null, seed: 2017,
+            weights: this.lesson.trained ? this.lesson.scheme : "",
         });
     }
 
@@ -157,22 +165,33 @@ export class Live {
         const at = this.query * T + this.key, palette = this.explore.palette;
         const canvas = this.canvas;
         const where = `query ${this.tokens[this.query]}, key ${this.tokens[this.key]}, m − n = ${this.query - this.key}`;
-        const map = (/** @type {Float64Array} */ values, /** @type {number} */ digits) => {
-            const layout = mapLayout(canvas.clientWidth || 300, T, true);
+        this.controls.querySelectorAll(".swatch").forEach(swatch => {
+            /** @type {HTMLElement} */ (swatch).style.background = palette.term(Number(/** @type {HTMLElement} */ (swatch).dataset.ink));
+        });
+        const map = (/** @type {Float64Array} */ values, /** @type {number} */ digits, /** @type {string} */ noun, more = {}) => {
+            const layout = mapLayout(canvas.clientWidth || 300, this.tokens);
             drawMap(surface(canvas, layout.height, palette), layout, {
                 values, count: T, tokens: this.tokens, query: this.query, key: this.key,
-                text: value => number(value, digits),
+                text: value => number(value, digits), ...more,
             });
-            this.say(`${where}: ${controlText(values[at])}`);
+            this.say(`${where}: ${noun} ${controlText(values[at])}`);
         };
+        const weight = seen(explained, explained.weight);
         switch (this.lesson.figure) {
-            case "weight": return map(explained.weight, 2);
-            case "rule": return map(this.ruleMap(), 0);
-            case "similarity": return map(this.locus.similarity(T, this.options.get("table") ?? "paper"), 1);
+            case "weight": return map(weight, 2, "weight", { range: weightRange(weight) });
+            case "distance": return map(this.distanceMap(), 0, `clip(${this.query - this.key}) =`, { whole: true });
+            case "rule": return map(seen(explained, this.ruleMap()), 0, "bucket", { whole: true });
+            case "similarity": return map(this.locus.similarity(T, this.options.get("table") ?? "paper"), 1, "p_m · p_n =");
             case "curve": return this.curve(explained, where);
             case "clocks": return this.clocks(where, explained.score[at]);
             default: return this.bars(explained, where);
         }
+    }
+
+    /** clip(m − n): the library tells the row, which the table counts from its left end. */
+    distanceMap() {
+        const left = Number(this.options.get("clip_left") ?? 0), T = this.tokens.length, rows = this.locus.rows(SLOT, 1 - T, 2 * T - 1).table;
+        return Float64Array.from({ length: T * T }, (_, i) => left - rows[Math.floor(i / T) - i % T + T - 1]);
     }
 
     ruleMap() {
@@ -186,11 +205,11 @@ export class Live {
         const T = this.tokens.length, row = (/** @type {Float64Array} */ values) => values.subarray(this.query * T, (this.query + 1) * T);
         const call = this.locus.calls[SLOT], palette = this.explore.palette;
         drawBars(surface(this.canvas, 220, palette), {
-            terms: explained.terms.map((values, series) => ({ values: row(values), series })).filter(t => (this.off >> t.series & 1) === 0),
+            terms: explained.terms.map((values, t) => ({ values: row(values).map((v, n) => (row(explained.weight)[n] === 0 && v !== v ? 0 : v)), ink: call.terms[t].ink })).filter((_, t) => (this.off >> t & 1) === 0),
             sums: row(explained.score), tokens: this.tokens, key: this.key,
         });
-        const parts = call.terms.map((term, t) => `${term.name} ${number(explained.terms[t][this.query * T + this.key])}`);
-        this.say(`${where}: ${parts.join(", ")}`);
+        const parts = call.terms.map((term, t) => `${termText(term.name)} ${number(explained.terms[t][this.query * T + this.key])}`);
+        this.say(explained.visible[this.query * T + this.key] ? `${where}: ${parts.join(", ")}` : `${where}: hidden`);
     }
 
     /** @param {import("./module.js").Explained} explained @param {string} where */
@@ -198,14 +217,14 @@ export class Live {
         const T = this.tokens.length, bias = this.locus.calls[SLOT].terms.findIndex(term => term.place === TERM.bias);
         const values = Float64Array.from({ length: T }, (_, d) => explained.terms[bias][(T - 1) * T + T - 1 - d]);
         drawCurves(surface(this.canvas, 200, this.explore.palette), {
-            first: 0, curves: [{ values, series: 1, steps: false }], mark: Math.max(0, this.query - this.key), label: "m − n",
+            first: 0, curves: [{ values, ink: this.locus.calls[SLOT].terms[bias].ink, steps: true }], mark: Math.max(0, this.query - this.key), label: "distance m − n",
         });
         this.say(`${where}: bias ${controlText(values[Math.max(0, this.query - this.key)])}`);
     }
 
     clocks(/** @type {string} */ where, /** @type {number} */ score) {
         const turns = this.locus.turns(SLOT);
-        drawClocks(surface(this.canvas, 120, this.explore.palette), {
+        drawClocks(surface(this.canvas, 136, this.explore.palette), {
             frequency: Array.from({ length: turns.length / 2 }, (_, t) => turns[2 * t]).slice(0, 8), query: this.query, key: this.key,
         });
         this.say(`${where}: score ${number(score)}`);

@@ -9,7 +9,7 @@
  *   choices: {name: string, value: number}[]}} Option
  * @typedef {{name: string, terms: number, traits: number, title: string, formula: string, citation: string,
  *   rule: string, scale: string, options: Option[]}} Scheme
- * @typedef {{place: number, name: string, formula: string}} Term
+ * @typedef {{place: number, name: string, ink: number, formula: string}} Term
  * @typedef {{scheme: string, length: number, heads: number, dim: number, scale: number, pairs: number,
  *   terms: Term[], options: Record<string, number>}} Call
  * @typedef {{terms: Float64Array[], score: Float64Array, weight: Float64Array, visible: Uint8Array}} Explained

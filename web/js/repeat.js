@@ -5,15 +5,19 @@
 
 const quote = (/** @type {string} */ text) => "'" + text.replace(/'/g, "'\\''") + "'";
 
-/** @param {State} state @param {string[]} tokens */
+/**
+ * A command that prints the chosen pair; what its options cannot say is in the case file.
+ * @param {State} state @param {string[]} tokens
+ */
 export function shellLine(state, tokens) {
-    if (state.trained)
-        return `locus explain view.safetensors --head ${state.head} --query ${state.query} --key ${state.key} # «Case file» saves it`;
-    const parts = ["locus explain --scheme", state.scheme, "--tokens", quote(tokens.join(" ")), "--seed", String(state.seed),
-        "--head", String(state.head), "--query", String(state.query), "--key", String(state.key)];
+    const pair = `--head ${state.head} --query ${state.query} --key ${state.key}`;
+    const note = state.off === 0 ? "" : "; every term counts there";
+    if (state.trained || state.scale !== null || state.windowLeft >= 0 || state.windowRight >= 0)
+        return `locus explain view.safetensors ${pair} # «Case file» saves it${note}`;
+    const parts = ["locus explain --scheme", state.scheme, "--tokens", quote(tokens.join(" ")), "--seed", String(state.seed), pair];
     if (state.causal) parts.push("--causal");
     for (const [name, value] of state.options) parts.push("--option", name + "=" + value);
-    return parts.join(" ");
+    return parts.join(" ") + (note && " #" + note.slice(1));
 }
 
 /** @param {State} state */

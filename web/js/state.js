@@ -4,6 +4,7 @@
 
 export const LONGEST = 64; // tokens
 export const SENTENCE = "the cat sat on the mat because it was tired";
+export const LETTERS = "it is a truth"; // what trained models read at first, a character a token
 
 /**
  * @typedef {{sentence: string, scheme: string, second: string, head: number, query: number, key: number,
@@ -11,13 +12,24 @@ export const SENTENCE = "the cat sat on the mat because it was tired";
  *   trained: boolean, off: number, options: Map<string, string>, secondOptions: Map<string, string>}} State
  */
 
-/** @returns {State} */
-export function startState() {
+/**
+ * Numbers that are made up: what an address is relative to.
+ * @returns {State}
+ */
+export function plainState() {
     return {
         sentence: SENTENCE, scheme: "t5", second: "", head: 0, query: 7, key: 1, causal: false,
         windowLeft: -1, windowRight: -1, scale: null, seed: 2017, trained: false, off: 0,
         options: new Map(), secondOptions: new Map(),
     };
+}
+
+/**
+ * What the page begins with: numbers of a trained layer, which sees what came before.
+ * @returns {State}
+ */
+export function startState() {
+    return { ...plainState(), trained: true, causal: true, sentence: LETTERS, query: 11, key: 8, head: 1 };
 }
 
 /** Words of a sentence, without control characters; at most LONGEST. */
@@ -77,9 +89,13 @@ const FIELDS = [
     { key: "p", field: "secondOptions", read: readOptions, write: writeOptions },
 ];
 
+/** An address without fields is the place of a heading, and says nothing about the view. */
+export const isAnchor = (/** @type {string} */ hash) => !hash.includes("=");
+
 /** @param {string} hash @returns {{state: State, bad: string[]}} */
 export function readHash(hash) {
-    const state = startState(), bad = [];
+    if (isAnchor(hash)) return { state: startState(), bad: [] };
+    const state = plainState(), bad = [];
     for (const [key, text] of new URLSearchParams(hash.replace(/^#/, ""))) {
         const field = FIELDS.find(f => f.key === key);
         const value = field?.read(text);
@@ -91,10 +107,10 @@ export function readHash(hash) {
 
 /** @param {State} state */
 export function writeHash(state) {
-    const start = startState(), out = new URLSearchParams();
+    const plain = plainState(), out = new URLSearchParams();
     for (const { key, field, write } of FIELDS) {
         const text = (/** @type {State} */ s) => (write ?? String)(s[field]);
-        if (text(state) !== text(start)) out.set(key, text(state));
+        if (text(state) !== text(plain) || key === "s") out.set(key, text(state));
     }
     return "#" + out.toString();
 }

@@ -66,15 +66,15 @@ export class BucketTables {
         const chosen = this.curve(this.head);
         const best = chosen.reduce((top, value, i) => (value > chosen[top] || Number.isNaN(chosen[top]) ? i : top), 0);
         this.caption.textContent = `${table.title} (${table.source}): what head ${this.head} adds to the score at each distance m − n; the other heads are thin`;
-        this.says.textContent = `Head ${this.head} likes best ${this.where(best - FARTHEST)} (${number(chosen[best], 2)}); ` +
+        this.says.textContent = `Head ${this.head} adds most for ${this.where(best - FARTHEST)} (${number(chosen[best], 2)}); ` +
             `at the same place it adds ${number(chosen[FARTHEST], 2)}, ${FARTHEST} tokens back ${number(chosen[2 * FARTHEST], 2)}.`;
         this.canvas.setAttribute("aria-label", this.caption.textContent + ". " + this.says.textContent);
-        drawCurves(surface(this.canvas, 260, palette), { first: -FARTHEST, curves, mark: 0, label: "m − n: left of 0 keys behind the query, right of it keys before" });
+        drawCurves(surface(this.canvas, 260, palette), { first: -FARTHEST, curves, mark: 0, label: "distance m − n: positive, the key stands before the query" });
     }
 
     where(/** @type {number} */ distance) {
         if (distance === 0) return "the token itself";
         const count = Math.abs(distance), tokens = count === 1 ? "the token" : `tokens ${count}`;
-        return count === 1 ? `${tokens} right ${distance > 0 ? "before" : "behind"} it` : `${tokens} places ${distance > 0 ? "before" : "behind"} it`;
+        return count === 1 ? `${tokens} right ${distance > 0 ? "before" : "after"} it` : `${tokens} places ${distance > 0 ? "before" : "after"} it`;
     }
 }

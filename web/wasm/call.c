@@ -18,6 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <locus/picture.h>
+
 #include "exports.h"
 #include "system.h"
 #include "text.h"
@@ -286,8 +288,9 @@ int page_describe(uint32_t slot)
                (int)call->info.head_dim, call->info.scale, (int)pair_count(call));
     for (size_t t = 0; t < call->info.terms; t++) {
         const locus_explainer_term *term = locus_explainer_term_at(call->explainer, t);
-        text_print("%s{\"place\":%u,\"name\":\"%s\",\"formula\":", t > 0 ? "," : "",
-                   (unsigned)term->place, term->name);
+        text_print("%s{\"place\":%u,\"name\":\"%s\",\"ink\":%u,\"formula\":", t > 0 ? "," : "",
+                   (unsigned)term->place, term->name,
+                   (unsigned)locus_picture_term_ink(term->name));
         text_quote(term->formula);
         text_print("}");
     }

@@ -28,6 +28,7 @@ typedef struct page_call_state {
     float *numbers_of_trained; /* memory of its tensors; NULL: made up */
     locus_explainer *explainer;
     locus_explainer_info info;
+    uint32_t head;   /* that was explained last */
     double *numbers; /* terms [terms][T][T], score [T][T], weight [T][T] */
     uint8_t *visible;
     float *forward; /* out, then lse */

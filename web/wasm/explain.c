@@ -55,6 +55,7 @@ int page_explain(uint32_t slot, uint32_t head, uint32_t off)
     page_call_state *call = call_at(slot);
     locus_error error = {"out of memory"};
     if (call == NULL || !reserve(call)) return call_fail(&error);
+    call->head = head;
     const int64_t T = (int64_t)call->token_count;
     const locus_explain_block block = {.size = sizeof block, .head = head, .queries = T, .keys = T};
     const locus_explained explained = {.size = sizeof explained,

@@ -14,7 +14,9 @@
 
 enum { PANELS = CALL_TERMS + 2 };
 
-static locus_panel map_panel(const page_call_state *call, const char *title, const double *values)
+/* Terms and score share `limit`, so that their colours can be compared; weights have a scale of their own. */
+static locus_panel map_panel(const page_call_state *call, const char *title, const double *values,
+                             double limit)
 {
     const locus_axis axis = {.names = call->tokens};
     locus_panel panel = {.size = sizeof panel,
@@ -23,11 +25,23 @@ static locus_panel map_panel(const page_call_state *call, const char *title, con
                          .values = values,
                          .rows = call->token_count,
                          .columns = call->token_count,
+                         .low = -limit,
+                         .high = limit,
                          .x = axis,
                          .y = axis};
     panel.x.label = "key n";
     panel.y.label = "query m";
     return panel;
+}
+
+/* The largest magnitude among the terms and scores of the pairs that are seen. */
+static double largest(const page_call_state *call)
+{
+    const size_t pairs = call->token_count * call->token_count;
+    double most = 0.0;
+    for (size_t i = 0; i < (call->info.terms + 1) * pairs; i++)
+        if (call->visible[i % pairs]) most = fmax(most, fabs(call->numbers[i]));
+    return most;
 }
 
 /* Hidden pairs are NaN in a figure. */
@@ -42,13 +56,18 @@ static double *shown(const page_call_state *call, const double *values)
 static locus_status render(const page_call_state *call, const locus_panel *panels, size_t count,
                            uint32_t format, locus_text *out, locus_error *error)
 {
-    char caption[160];
-    snprintf(caption, sizeof caption,
-             "Queries down, keys across. Contents and tables are made up, seed %llu. Locus %s.",
-             (unsigned long long)call->seed, locus_version());
+    char caption[240], whence[128];
+    if (call->trained != NULL)
+        snprintf(whence, sizeof whence,
+                 "The first layer of a model with the scheme %s, trained on novels", call->trained);
+    else
+        snprintf(whence, sizeof whence, "Contents and tables are made up, seed %llu",
+                 (unsigned long long)call->seed);
+    snprintf(caption, sizeof caption, "Head %u. Queries down, keys across. %s. Locus %s.",
+             (unsigned)call->head, whence, locus_version());
     const locus_figure figure = {
         .size = sizeof figure,
-        .title = locus_scheme_find(call->scheme)->title,
+        .title = locus_scheme_find(call->trained != NULL ? call->trained : call->scheme)->title,
         .description = "Terms, scores and weights of one head, one map each.",
         .caption = caption,
         .panels = panels,
@@ -74,7 +93,7 @@ int page_figure(uint32_t slot, uint32_t format)
                             : i == call->info.terms ? "score"
                                                     : "weight";
         copies[i] = shown(call, call->numbers + i * pairs);
-        panels[i] = map_panel(call, title, copies[i]);
+        panels[i] = map_panel(call, title, copies[i], i <= call->info.terms ? largest(call) : 0.0);
     }
     const locus_status status = render(call, panels, count, format, &out, &error);
     for (size_t i = 0; i < count; i++) free(copies[i]);
