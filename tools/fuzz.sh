@@ -20,7 +20,8 @@ sources() { # TARGET: what it is made of
     fuzz_case) echo tests/fuzz/scratch.c src/case/load.c src/case/metadata.c src/schemes/*.c ;;
     fuzz_config | fuzz_generation | fuzz_index | fuzz_weights)
         echo tests/fuzz/scratch.c tests/fuzz/model.c src/model/settings.c src/model/families.c src/model/checkpoint.c \
-            src/model/rope.c src/model/generate/settings.c src/model/generate/restrict.c src/model/families/*.c src/schemes/*.c ;;
+            src/model/rope.c src/model/generate/settings.c src/model/generate/restrict.c src/model/families/*.c src/schemes/*.c \
+            "${BUILD:-build}/liblocus-parts.a" -fopenmp ;; # what the families append to a program is not run
     fuzz_body) # the readers of requests; what they call beyond them is the library's
         echo serve/[!n]*.c cli/json.c cli/text.c cli/complain.c -I. -Icli "$PWD/${BUILD:-build}/liblocus.so" \
             "-Wl,-rpath,$PWD/${BUILD:-build}" -lmicrohttpd -lpthread ;;
@@ -32,7 +33,7 @@ sources() { # TARGET: what it is made of
 for target in "$@"; do
     # shellcheck disable=SC2046
     "$clang" -std=c11 -O2 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -Iinclude -Isrc -Itests \
-        "tests/fuzz/$target.c" $(sources "$target") src/io/*.c src/core/*.c -lm -o "$build/$target" || exit 1
+        "tests/fuzz/$target.c" src/io/*.c src/core/*.c $(sources "$target") -lm -o "$build/$target" || exit 1
     mkdir -p "$build/seeds-$target"
     python3 tests/fuzz/seeds.py "$target" "$build/seeds-$target" || exit 1
     "$build/$target" -runs="$runs" -max_len="${MOST:-2000}" -timeout=20 -rss_limit_mb=2048 -close_fd_mask=1 \

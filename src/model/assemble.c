@@ -105,6 +105,7 @@ static value fill(builder *b, value h)
 static value continuation(builder *b, value h, int narrowed)
 {
     const model_description *d = b->d;
+    if (b->wiring->logits != NULL) return b->wiring->logits(b, h);
     if (d->fill_next) return fill(b, h);
     if (narrowed) h = slot_map(b, h, SLOT_NARROW, 0, LOCUS_IDENTITY, NONE, NONE);
     const value bias = d->logits_biased && slot_there(b, SLOT_LOGITS_BIAS, 0)
@@ -161,19 +162,26 @@ static void add_embedding(builder *b, value last)
 
 /* ---- stacks ---- */
 
+static value (*block_of(const builder *b))(builder *, value, int64_t)
+{
+    return b->wiring->block != NULL ? b->wiring->block
+           : b->d->conformer        ? block_conformer
+           : b->d->norm_first       ? block_norm_before
+                                    : block_norm_after;
+}
+
 static value layers(builder *b, value h)
 {
     const model_description *d = b->d;
     /* a copy: what the convolution adds to the gradient of the embeddings comes last */
     const value first = d->taps > 0 ? build_activate(b->p, h, LOCUS_IDENTITY) : NONE;
-    begin_tables(b);
+    (b->wiring->begin != NULL ? b->wiring->begin : begin_tables)(b);
     for (int64_t l = 0; l < d->layers; l++) {
-        h = d->conformer    ? block_conformer(b, h, l)
-            : d->norm_first ? block_norm_before(b, h, l)
-                            : block_norm_after(b, h, l);
+        h = block_of(b)(b, h, l);
         if (l == 0 && d->taps > 0) h = block_beside(b, h, first);
         if (l + 1 < d->layers) (void)build_gift(b->p, h, GIVES_HIDDEN, b->stack, l + 1);
     }
+    if (b->wiring->end != NULL) return b->wiring->end(b, h);
     return d->final_norm ? slot_norm(b, h, SLOT_FINAL_NORM_GAIN, 0, model_outer_epsilon(d)) : h;
 }
 
@@ -191,7 +199,7 @@ static void add_stack(builder *b)
     b->p->serves = SERVES_ALL;
     b->scaled = NONE;
     b->few = can_be_few(b);
-    value h = embed(b), last;
+    value h = b->wiring->embed != NULL ? b->wiring->embed(b) : embed(b), last;
     (void)build_gift(b->p, h, GIVES_HIDDEN, b->stack, 0);
     h = last = layers(b, h);
     if (d->narrows) {
@@ -238,10 +246,12 @@ static int has_stack(const builder *b)
 
 static void add_stacks(builder *b)
 {
+    static const model_wiring none = {NULL};
     locus_model *m = b->m;
     for (b->stack = 0; b->stack < m->stack_count; b->stack++) {
         b->d = b->c->description = &m->stacks[b->stack];
         b->c->family = b->stack == 0 ? m->family : m->family->decoder;
+        b->wiring = b->c->family->wiring != NULL ? b->c->family->wiring : &none;
         b->tokens = b->stack == 0 ? TOKENS : TARGET;
         b->p->first_op[b->stack] = b->p->op_count;
         if (b->stack == 1 && !has_stack(b))

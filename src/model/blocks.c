@@ -22,20 +22,23 @@ void begin_tables(builder *b)
         b->relative = slot_norm(b, b->relative, SLOT_RELATIVE_NORM_GAIN, 0, d->norm_epsilon);
 }
 
-/* residual + map_o(y), y what attention gives; behind the last one of rows that are wanted. */
-static value behind(builder *b, value y, model_slot slot, int64_t l, int last, value residual)
+value rows_wanted(builder *b, value v, int64_t l)
 {
-    if (last && b->few) {
-        y = build_pick(b->p, LAST, y, BY_LAST);
-        residual = build_pick(b->p, LAST, residual, BY_LAST);
-    }
-    return slot_map(b, y, slot, l, LOCUS_IDENTITY, NONE, residual);
+    return b->few && l == b->d->layers - 1 ? build_pick(b->p, LAST, v, BY_LAST) : v;
+}
+
+/* residual + map_o(y), y what the last attention of a layer gives: for rows that are wanted. */
+static value behind(builder *b, value y, model_slot slot, int64_t l, value residual)
+{
+    y = rows_wanted(b, y, l);
+    return slot_map(b, y, slot, l, LOCUS_IDENTITY, NONE, rows_wanted(b, residual, l));
 }
 
 static value self_attention(builder *b, value x, int64_t l, value residual)
 {
-    const int last = l == b->d->layers - 1 && !b->d->cross;
-    return behind(b, attend_self(b, x, l), SLOT_O, l, last, residual);
+    const value y = attend_self(b, x, l);
+    if (!b->d->cross) return behind(b, y, SLOT_O, l, residual);
+    return slot_map(b, y, SLOT_O, l, LOCUS_IDENTITY, NONE, residual);
 }
 
 /* k and v of the encoder's states, which sessions make once for all steps. */
@@ -65,8 +68,7 @@ static value cross_attention(builder *b, value x, int64_t l, value residual)
                               .v = {kv, b->d->heads * b->d->head_dim},
                               .attention = b->cross,
                               .layer = l};
-    return behind(b, build_attend(b->p, in, &rule), SLOT_CROSS_O, l, l == b->d->layers - 1,
-                  residual);
+    return behind(b, build_attend(b->p, in, &rule), SLOT_CROSS_O, l, residual);
 }
 
 /* residual + map_out(activation(map_in(x)) [* map_gate(x)]) */

@@ -314,16 +314,14 @@ int model_slot_wanted(const model_description *d, model_slot slot)
 
 /* ---- names ---- */
 
-enum { NAME = 256 };
-
 /* Prefix and name with # replaced by the layer. 0: too long. */
 static int spell(char *out, const char *prefix, const char *name, int64_t layer)
 {
     const char *mark = strchr(name, '#');
-    const int bytes = mark == NULL ? snprintf(out, NAME, "%s%s", prefix, name)
-                                   : snprintf(out, NAME, "%s%.*s%" PRId64 "%s", prefix,
+    const int bytes = mark == NULL ? snprintf(out, MODEL_NAME, "%s%s", prefix, name)
+                                   : snprintf(out, MODEL_NAME, "%s%.*s%" PRId64 "%s", prefix,
                                               (int)(mark - name), name, layer, mark + 1);
-    return bytes > 0 && bytes < NAME;
+    return bytes > 0 && bytes < MODEL_NAME;
 }
 
 /* Norms of old files: gamma and beta instead of weight and bias. */
@@ -347,19 +345,24 @@ static int find_name(const model_checkpoint *c, const char *name, model_place *f
     return 0;
 }
 
+int model_checkpoint_look(const model_checkpoint *c, const char *name, int64_t layer,
+                          char spelt[MODEL_NAME], model_place *found)
+{
+    for (const char *const *prefix = c->family->prefixes; *prefix != NULL; prefix++) {
+        if (!spell(spelt, *prefix, name, layer)) continue;
+        if (find_name(c, spelt, found)) return 1;
+        if (spell_old(spelt) && find_name(c, spelt, found)) return 1;
+        (void)spell(spelt, *prefix, name, layer);
+    }
+    return 0;
+}
+
 /* The first of those names for the slot that is there; `name` is it, or the last tried. */
 static int find_among(const model_checkpoint *c, const model_name *names, model_slot slot,
                       int64_t layer, char *name, model_place *found)
 {
-    for (const model_name *n = names; n->name != NULL; n++) {
-        if (n->slot != slot) continue;
-        for (const char *const *prefix = c->family->prefixes; *prefix != NULL; prefix++) {
-            if (!spell(name, *prefix, n->name, layer)) continue;
-            if (find_name(c, name, found)) return 1;
-            if (spell_old(name) && find_name(c, name, found)) return 1;
-            (void)spell(name, *prefix, n->name, layer);
-        }
-    }
+    for (const model_name *n = names; n->name != NULL; n++)
+        if (n->slot == slot && model_checkpoint_look(c, n->name, layer, name, found)) return 1;
     return 0;
 }
 
@@ -368,7 +371,7 @@ static int find_slot(const model_checkpoint *c, model_slot slot, int64_t layer, 
                      model_place *found)
 {
     const model_table *table = table_of(c->description, slot);
-    snprintf(name, NAME, "(no name)");
+    snprintf(name, MODEL_NAME, "(no name)");
     if (table != NULL) return spell(name, "", table->name, layer) && find_name(c, name, found);
     return find_among(c, model_head_names, slot, layer, name, found) ||
            find_among(c, c->family->names, slot, layer, name, found);
@@ -376,7 +379,7 @@ static int find_slot(const model_checkpoint *c, model_slot slot, int64_t layer, 
 
 int model_checkpoint_has(const model_checkpoint *c, model_slot slot, int64_t layer)
 {
-    char name[NAME];
+    char name[MODEL_NAME];
     model_place found;
     return find_slot(c, slot, layer, name, &found);
 }
@@ -404,11 +407,9 @@ static int same_shape(const uint64_t *a, size_t a_rank, const uint64_t *b, size_
     }
 }
 
-static locus_status check_shape(const model_checkpoint *c, model_slot slot, const char *name,
-                                const model_place *p, locus_error *error)
+static locus_status check_shape(const model_checkpoint *c, const char *name, const model_place *p,
+                                const uint64_t *want, size_t rank, locus_error *error)
 {
-    uint64_t want[4];
-    const size_t rank = model_slot_shape(c->description, slot, want);
     char found[96], expected[96];
     if (same_shape(p->tensor->shape, p->tensor->rank, want, rank)) return LOCUS_OK;
     return locus_fail(error, LOCUS_ERR_FORMAT, "%s: tensor %s: found %s, expected %s",
@@ -456,19 +457,46 @@ locus_status model_checkpoint_values(model_checkpoint *c, const model_place *p, 
     return status;
 }
 
-locus_status model_checkpoint_find(const model_checkpoint *c, model_slot slot, int64_t layer,
-                                   model_place *p, locus_error *error)
+static locus_status check_tensor(const model_checkpoint *c, const char *name, const model_place *p,
+                                 const uint64_t *shape, size_t rank, locus_error *error)
 {
     static const char *const types[] = {"F32", "F16", "BF16", "F64"};
-    char name[NAME];
     int known = 0;
-    if (!find_slot(c, slot, layer, name, p))
-        return locus_fail(error, LOCUS_ERR_FORMAT, "%s: tensor %s is missing",
-                          c->file_count == 1 ? c->names[0] : "the shards", name);
     for (size_t i = 0; i < 4; i++) known |= strcmp(p->tensor->dtype, types[i]) == 0;
     if (!known)
         return locus_fail(error, LOCUS_ERR_FORMAT,
                           "%s: tensor %s: found %s, expected F32, F16, BF16 or F64",
                           c->names[p->file], name, p->tensor->dtype);
-    return check_shape(c, slot, name, p, error);
+    return check_shape(c, name, p, shape, rank, error);
+}
+
+static locus_status missing(const model_checkpoint *c, const char *name, const uint64_t *shape,
+                            size_t rank, model_place *p, locus_error *error)
+{
+    *p = (model_place){.tensor = NULL};
+    if (c->listen == NULL)
+        return locus_fail(error, LOCUS_ERR_FORMAT, "%s: tensor %s is missing",
+                          c->file_count == 1 ? c->names[0] : "the shards", name);
+    c->listen(c->listener, name, shape, rank);
+    return LOCUS_OK;
+}
+
+locus_status model_checkpoint_named(const model_checkpoint *c, const char *name, int64_t layer,
+                                    const uint64_t *shape, size_t rank, model_place *p,
+                                    locus_error *error)
+{
+    char spelt[MODEL_NAME];
+    if (!model_checkpoint_look(c, name, layer, spelt, p))
+        return missing(c, spelt, shape, rank, p, error);
+    return check_tensor(c, spelt, p, shape, rank, error);
+}
+
+locus_status model_checkpoint_find(const model_checkpoint *c, model_slot slot, int64_t layer,
+                                   model_place *p, locus_error *error)
+{
+    char name[MODEL_NAME];
+    uint64_t shape[4];
+    const size_t rank = model_slot_shape(c->description, slot, shape);
+    if (!find_slot(c, slot, layer, name, p)) return missing(c, name, shape, rank, p, error);
+    return check_tensor(c, name, p, shape, rank, error);
 }

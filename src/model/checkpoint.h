@@ -9,7 +9,7 @@
 
 #include "model/description.h"
 
-enum { MODEL_SHARDS = 256 };
+enum { MODEL_SHARDS = 256, MODEL_NAME = 256 };
 
 /* Where a tensor is. */
 typedef struct model_place {
@@ -25,6 +25,10 @@ typedef struct model_checkpoint {
     locus_arena arena;
     const model_family *family;
     const model_description *description;
+    /* NULL, or who hears of tensors that a program asks for and that are not there, which then is no
+     * failure: to list what a configuration wants */
+    void (*listen)(void *listener, const char *name, const uint64_t *shape, size_t rank);
+    void *listener;
 } model_checkpoint;
 
 locus_status model_checkpoint_open(model_checkpoint *c, const char *folder,
@@ -51,6 +55,15 @@ int model_checkpoint_has(const model_checkpoint *c, model_slot slot, int64_t lay
 /* Where the tensor of a slot is. Refused: absent, of another type (F32, F16, BF16, F64) or shape. */
 locus_status model_checkpoint_find(const model_checkpoint *c, model_slot slot, int64_t layer,
                                    model_place *place, locus_error *error);
+
+/* The same by a name, # for the layer, behind one of the prefixes of the family: 1 when it is there;
+ * `spelt` is its name, or the last tried. */
+int model_checkpoint_look(const model_checkpoint *c, const char *name, int64_t layer,
+                          char spelt[MODEL_NAME], model_place *found);
+/* As model_checkpoint_find; where somebody listens, place->tensor may be NULL. */
+locus_status model_checkpoint_named(const model_checkpoint *c, const char *name, int64_t layer,
+                                    const uint64_t *shape, size_t rank, model_place *place,
+                                    locus_error *error);
 
 /* `count` numbers of it as F32. */
 locus_status model_checkpoint_values(model_checkpoint *c, const model_place *place, float *to,

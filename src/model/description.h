@@ -143,6 +143,9 @@ typedef struct model_description {
 
     int64_t taps, groups; /* convolution beside the first layer; 0: none */
     locus_activation convolution_activation;
+
+    const void *own;    /* what only its family reads, in memory of `arena`; NULL: nothing */
+    locus_arena *arena; /* of the model */
 } model_description;
 
 /* ---- slots ---- */
@@ -167,6 +170,8 @@ struct model_family {
     const model_name *names;     /* name NULL ends the list */
     locus_status (*describe)(const model_settings *settings, model_description *description,
                              locus_error *error);
+    const struct model_wiring *wiring; /* what it appends to the program itself (blocks.h); NULL:
+                                          the description says it all */
     const model_family *decoder; /* of an encoder-decoder, NULL: there is none; what its `describe`
                                     changes is the description of the encoder */
 };
@@ -176,6 +181,9 @@ const model_family *model_family_find(const char *type); /* NULL: no such one */
 const char *model_family_name(size_t index);
 
 /* ---- what families share (families.c) ---- */
+
+/* Zeros in memory of the model, to be the `own` of a description. */
+locus_status model_take_own(model_description *d, size_t bytes, void **own, locus_error *error);
 
 /* hidden_act and the like: "gelu", "gelu_new", "relu", "silu", ... */
 locus_status model_read_activation(const model_settings *settings, const char *path,

@@ -26,6 +26,15 @@ const char *model_family_name(size_t index) { return index < FAMILIES ? all[inde
 
 /* ---- what families share ---- */
 
+locus_status model_take_own(model_description *d, size_t bytes, void **own, locus_error *error)
+{
+    *own = locus_arena_take(d->arena, bytes, 16);
+    if (*own == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
+    memset(*own, 0, bytes);
+    d->own = *own;
+    return LOCUS_OK;
+}
+
 locus_status model_read_activation(const model_settings *s, const char *path, const char *preset,
                                    locus_activation *activation, locus_error *error)
 {

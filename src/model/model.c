@@ -79,6 +79,7 @@ static locus_status read_config(locus_model *m, const char *folder, locus_error 
 {
     model_settings s;
     const char *type = NULL;
+    m->stacks[0].arena = &m->texts;
     LOCUS_TRY(model_settings_read(&s, folder, "config.json", m->allocator, error));
     locus_status status = model_setting_text(&s, "model_type", NULL, &type, error);
     if (status == LOCUS_OK && type == NULL)

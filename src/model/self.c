@@ -210,3 +210,16 @@ value attend_self(builder *b, value x, int64_t l)
     }
     return build_attend(b->p, c.in, &c.rule);
 }
+
+value attend_made(builder *b, value qkv, int how, value turns, int64_t l)
+{
+    const int64_t A = b->d->heads * b->d->head_dim;
+    const value in[ATTEND_TABLES] = {qkv, qkv, qkv, NONE, NONE, turns};
+    const attend_rule rule = {.q = {qkv, 0},
+                              .k = {qkv, A},
+                              .v = {qkv, A + b->d->kv_heads * b->d->head_dim},
+                              .attention = how,
+                              .layer = l,
+                              .memory_map = b->p->values[qkv].first};
+    return build_attend(b->p, in, &rule);
+}

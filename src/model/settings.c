@@ -182,12 +182,23 @@ static size_t first_behind(const model_settings *s, const char *path, size_t byt
     return low;
 }
 
+/* The last of equal keys. */
+static const model_setting *find_last(const model_settings *s, const char *path)
+{
+    const size_t behind = first_behind(s, path, strlen(path) + 1, 1);
+    const model_setting *found = behind > 0 ? s->sorted[behind - 1] : NULL;
+    return found != NULL && strcmp(found->path, path) == 0 ? found : NULL;
+}
+
 const model_setting *model_setting_find(const model_settings *s, const char *path)
 {
-    const size_t behind = first_behind(s, path, strlen(path) + 1, 1); /* the last of equal keys */
-    const model_setting *found = behind > 0 ? s->sorted[behind - 1] : NULL;
-    if (found == NULL || strcmp(found->path, path) != 0) return NULL;
-    return found->kind == LOCUS_JSON_NULL ? NULL : found;
+    const model_setting *found = find_last(s, path);
+    return found == NULL || found->kind == LOCUS_JSON_NULL ? NULL : found;
+}
+
+int model_setting_there(const model_settings *s, const char *path)
+{
+    return find_last(s, path) != NULL;
 }
 
 int64_t model_setting_count(const model_settings *s, const char *path)

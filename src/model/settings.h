@@ -35,6 +35,9 @@ void model_settings_free(model_settings *settings);
 /* NULL: there is no such scalar, or it is null. */
 const model_setting *model_setting_find(const model_settings *settings, const char *path);
 
+/* 1: the file has the scalar, be it null. */
+int model_setting_there(const model_settings *settings, const char *path);
+
 /* How many scalars there are in a list or an object. */
 int64_t model_setting_count(const model_settings *settings, const char *path);
 

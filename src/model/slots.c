@@ -22,7 +22,8 @@ static value find(builder *b, model_slot slot, int64_t layer, int fixed)
         b->p->status == LOCUS_OK
             ? model_checkpoint_find(b->c, slot, d->shared_layers ? 0 : layer, &place, b->error)
             : b->p->status;
-    if (status == LOCUS_OK) return build_tensor(b->p, &place, rows, width, fixed);
+    if (status == LOCUS_OK && place.tensor != NULL)
+        return build_tensor(b->p, &place, rows, width, fixed);
     program_fail(b->p, status);
     return build_absent(b->p, rows, width);
 }

@@ -19,13 +19,16 @@ int fuzz_describe(const model_family **family, model_description *d)
     locus_status status = model_settings_read(&s, fuzz_folder(), "config.json", NULL, &error);
     check_message(status, &error);
     if (status != LOCUS_OK) return 0;
+    static locus_arena arena;
+    const char *unread;
     *family = NULL;
-    *d = (model_description){.width = 0};
+    locus_arena_clear(&arena);
+    *d = (model_description){.arena = &arena};
     status = model_setting_text(&s, "model_type", NULL, &type, &error);
     if (status == LOCUS_OK && type != NULL) *family = model_family_find(type);
     if (*family != NULL) {
         status = (*family)->describe(&s, d, &error);
-        if (status == LOCUS_OK) status = model_read_head(&s, d, &error);
+        if (status == LOCUS_OK) status = model_read_head(&s, *family, d, &unread, &error);
         check_message(status, &error);
     }
     model_settings_free(&s);

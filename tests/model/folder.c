@@ -105,6 +105,9 @@ const test_model test_models[] = {
     {"llama", "llama",
      "{\"model_type\": \"llama\", " SIZES ", \"num_key_value_heads\": 1, "
      "\"rope_scaling\": {\"rope_type\": \"linear\", \"factor\": 2.0}}"},
+    {"qwen2", "qwen2",
+     "{\"model_type\": \"qwen2\", " SIZES ", \"num_key_value_heads\": 1, \"use_sliding_window\": "
+     "true, \"sliding_window\": 3, \"max_window_layers\": 1}"},
     {"llama-classify", "llama",
      "{\"model_type\": \"llama\", " SIZES ", \"num_key_value_heads\": 1, \"num_labels\": 1, "
      "\"rope_parameters\": {\"rope_theta\": 5000.0, \"rope_type\": \"default\"}, "
@@ -194,6 +197,7 @@ typedef struct writer {
     const folder_change *change;
     locus_file_writer *files[2];
     void *blocks[1024]; /* borrowed by the files until they are committed */
+    char names[1024][96];
     size_t count;
 } writer;
 
@@ -214,12 +218,12 @@ static size_t store(void *to, const char *dtype, double number)
     return 2;
 }
 
-static void put(writer *w, const model_description *d, model_slot slot, const char *name)
+static void put(writer *w, const char *name, const uint64_t *wanted, size_t rank)
 {
     const char *dtype = w->change->dtype != NULL ? w->change->dtype : "F32";
     uint64_t shape[4], elements = 1;
-    const size_t rank = model_slot_shape(d, slot, shape);
     locus_error error = {""};
+    memcpy(shape, wanted, rank * sizeof *shape);
     if (w->change->without != NULL && strstr(name, w->change->without) != NULL) return;
     if (w->change->wrong != NULL && strstr(name, w->change->wrong) != NULL) shape[rank - 1]++;
     for (size_t i = 0; i < rank; i++) elements *= shape[i];
@@ -231,9 +235,17 @@ static void put(writer *w, const model_description *d, model_slot slot, const ch
     for (uint64_t i = 0; i < elements; i++)
         at += store(at, dtype, middle + scale * (2.0 * test_uniform(w->count, i) - 1.0));
     locus_file_writer *file = w->files[w->change->shards ? w->count % 2 : 0];
+    snprintf(w->names[w->count], sizeof *w->names, "%s", name);
     w->blocks[w->count++] = data;
     if (locus_file_put(file, name, dtype, (uint32_t)rank, shape, data, &error) != LOCUS_OK)
         stop(error.text);
+}
+
+static void put_named(writer *w, const model_description *d, model_slot slot, const char *name)
+{
+    uint64_t shape[4];
+    const size_t rank = model_slot_shape(d, slot, shape);
+    put(w, name, shape, rank);
 }
 
 static void put_slot(writer *w, const model_family *family, const model_description *d,
@@ -252,8 +264,28 @@ static void put_slot(writer *w, const model_family *family, const model_descript
         else
             snprintf(name, sizeof name, "%s%.*s%" PRId64 "%s", family->prefixes[0],
                      (int)(mark - n->name), n->name, l, mark + 1);
-        put(w, d, slot, name);
+        put_named(w, d, slot, name);
     }
+}
+
+/* What a family asks for that appends its layers itself. */
+static void hear(void *listener, const char *name, const uint64_t *shape, size_t rank)
+{
+    const writer *w = listener;
+    for (size_t i = 0; i < w->count; i++)
+        if (strcmp(w->names[i], name) == 0) return; /* asked for twice */
+    put(listener, name, shape, rank);
+}
+
+static void put_asked(writer *w, const model_family *family, const model_description *d)
+{
+    locus_error error = {""};
+    locus_model m = {.family = family, .stack_count = 1, .stacks = {*d}};
+    model_checkpoint c = {.listen = hear, .listener = w};
+    if (m.stacks[0].kv_heads == 0) m.stacks[0].kv_heads = d->heads;
+    m.workers = (locus_workers){.kernels = locus_kernels_pick(NULL), .threads = 1};
+    if (model_assemble(&m, &c, &error) != LOCUS_OK) stop(error.text);
+    program_free(&m.program);
 }
 
 /* Everything that a stack of layers wants. */
@@ -281,9 +313,9 @@ static void put_clusters(writer *w, const model_family *family, const model_desc
         own.vocabulary = d->cluster_end[i] - first;
         own.embedding_width = d->cluster_width[i];
         snprintf(name, sizeof name, "%sword_emb.emb_layers.%d.weight", family->prefixes[0], (int)i);
-        put(w, &own, SLOT_WORD, name);
+        put_named(w, &own, SLOT_WORD, name);
         snprintf(name, sizeof name, "%sword_emb.emb_projs.%d", family->prefixes[0], (int)i);
-        put(w, &own, SLOT_EMBEDDING_MAP, name);
+        put_named(w, &own, SLOT_EMBEDDING_MAP, name);
     }
 }
 
@@ -293,9 +325,11 @@ void write_model(const char *path, const test_model *model, const folder_change 
     static const char *const names[2][2] = {{"model.safetensors", NULL},
                                             {"one.safetensors", "two.safetensors"}};
     model_settings settings;
-    model_description d = {.width = 0};
+    locus_arena arena = {.allocator = NULL};
+    model_description d = {.arena = &arena};
     locus_error error = {""};
-    writer w = {.change = change != NULL ? change : &none};
+    static writer w;
+    w = (writer){.change = change != NULL ? change : &none};
     char file[1024];
     const char *unread = NULL;
     const model_family *family = model_family_find(model->type);
@@ -316,12 +350,16 @@ void write_model(const char *path, const test_model *model, const folder_change 
         snprintf(file, sizeof file, "%s/%s", path, names[w.change->shards][i]);
         if (locus_file_create(&w.files[i], file, NULL, &error) != LOCUS_OK) stop(error.text);
     }
-    put_stack(&w, family, &d);
+    if (family->wiring != NULL)
+        put_asked(&w, family, &d);
+    else
+        put_stack(&w, family, &d);
     if (decoder.width > 0) put_stack(&w, family->decoder, &decoder);
     put_clusters(&w, family, &d);
     for (int i = 0; i <= w.change->shards; i++)
         if (locus_file_commit(w.files[i], &error) != LOCUS_OK) stop(error.text);
     for (size_t i = 0; i < w.count; i++) free(w.blocks[i]);
+    locus_arena_clear(&arena);
     if (w.change->shards) write_index(path);
 }
 
@@ -331,7 +369,10 @@ const model_description *described(const locus_model *model) { return &model->st
 
 int attends_together(const locus_model_pass *pass, int *plans)
 {
-    *plans = (int)pass->plan_count;
+    const program *p = &pass->model->program;
+    int stacks = 0;
+    for (int k = 0; k < p->attention_count; k++) stacks += pass_runs(pass, p->attentions[k].stack);
+    *plans = (int)pass->plan_count / stacks;
     return pass->kinds[0].together;
 }
 

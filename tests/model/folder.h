@@ -34,7 +34,7 @@ int has_decoder(const locus_model *model);
 /* What its configuration says about its first layers. */
 const struct model_description *described(const locus_model *model);
 
-/* 1: one ragged call attends in all sequences; how many plans there are. */
+/* 1: one ragged call attends in all sequences; how many plans an attention has. */
 int attends_together(const locus_model_pass *pass, int *plans);
 
 /* Numbers of an input: of an embedding, or of features. */

@@ -45,6 +45,23 @@ RANDOM = {
     "llama3": ("Llama", dict(LLAMA, rope_theta=500000.0, rope_scaling=LLAMA3)),
 }
 
+RANDOM.update(
+    {
+        "qwen2": ("Qwen2", LLAMA),
+        "qwen2-window": (
+            "Qwen2",
+            dict(LLAMA, use_sliding_window=True, sliding_window=5, max_window_layers=1, tie_word_embeddings=True),
+        ),
+        "qwen2-layers": (
+            "Qwen2",
+            dict(
+                LLAMA, use_sliding_window=True, sliding_window=3,
+                layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+            ),
+        ),
+    }
+)  # fmt: skip
+
 SPECIAL = dict(vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2)
 GPT2 = dict(SPECIAL, n_embd=48, n_layer=3, n_head=4, n_positions=64)
 OPT = dict(

@@ -275,16 +275,39 @@ static void expect_refusal(const char *path, locus_status wanted, const char *pa
     locus_model_free(model);
 }
 
-static void test_tensors(const test_model *m)
+/* A tensor whose name contains `part` is not there, or has another shape. */
+static void refuse_tensor(const char *path, const test_model *m, const char *part)
 {
-    if (!check_begin("model/%s/tensors", m->name)) return;
-    const char *path = test_folder("tensors");
+    write_model(path, m, &(folder_change){.without = part});
+    expect_refusal(path, LOCUS_ERR_FORMAT, "is missing");
+    write_model(path, m, &(folder_change){.wrong = part});
+    expect_refusal(path, LOCUS_ERR_FORMAT, "expected [");
+}
+
+/* Every tensor of a family that names them where they are used; of the layers, the first. */
+static void refuse_written(const char *path, const test_model *m)
+{
+    char file[1024], name[96];
+    locus_file *tensors = NULL;
+    locus_error error = {""};
+    write_model(path, m, NULL);
+    snprintf(file, sizeof file, "%s/model.safetensors", path);
+    CHECK(locus_file_open(&tensors, file, NULL, &error) == LOCUS_OK, "%s", error.text);
+    for (size_t i = 0; i < locus_file_count(tensors); i++) {
+        snprintf(name, sizeof name, "%s", locus_file_tensor_at(tensors, i)->name);
+        if (strstr(name, ".1.") == NULL) refuse_tensor(path, m, name);
+    }
+    locus_file_close(tensors);
+}
+
+/* Every slot of a family that fills them. */
+static void refuse_slots(const char *path, const test_model *m, const model_family *family)
+{
     model_settings s;
     model_description d = {.width = 0};
     const char *unread;
     locus_error error = {""};
     write_model(path, m, NULL);
-    const model_family *family = model_family_find(m->type);
     if (model_settings_read(&s, path, "config.json", NULL, &error) != LOCUS_OK ||
         family->describe(&s, &d, &error) != LOCUS_OK ||
         model_read_head(&s, family, &d, &unread, &error) != LOCUS_OK)
@@ -294,15 +317,22 @@ static void test_tensors(const test_model *m)
         const model_name *before = family->names;
         while (before->slot != n->slot) before++; /* another name of the same */
         if (before != n || !model_slot_wanted(&d, n->slot)) continue;
-        const char *mark = strrchr(n->name, '#'), *tail = mark != NULL ? mark + 1 : n->name;
-        write_model(path, m, &(folder_change){.without = tail});
-        expect_refusal(path, LOCUS_ERR_FORMAT, "is missing");
-        write_model(path, m, &(folder_change){.wrong = tail});
-        expect_refusal(path, LOCUS_ERR_FORMAT, "expected [");
+        const char *mark = strrchr(n->name, '#');
+        refuse_tensor(path, m, mark != NULL ? mark + 1 : n->name);
     }
-    remove_model(path);
 }
 
+static void test_tensors(const test_model *m)
+{
+    if (!check_begin("model/%s/tensors", m->name)) return;
+    const char *path = test_folder("tensors");
+    const model_family *family = model_family_find(m->type);
+    if (family->wiring != NULL)
+        refuse_written(path, m);
+    else
+        refuse_slots(path, m, family);
+    remove_model(path);
+}
 static void test_configs(void)
 {
     static const struct {
