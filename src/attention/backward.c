@@ -58,6 +58,7 @@ static locus_wanted want_present(const locus_plan *plan, const locus_tensors *gr
     wanted.gate &= locus_present(&grad->gate);
     wanted.log_gate &= locus_present(&grad->log_gate);
     wanted.log_decay &= locus_log_decay(plan, grad) != NULL;
+    wanted.k |= wanted.log_decay; /* which is made of it */
     wanted.key_table &=
         locus_key_table(plan, grad) != NULL ||
         (plan->place_axes > 1 && locus_tensor_slot(grad, plan->call.scheme->second_table) != NULL);

@@ -6,7 +6,8 @@
 int locus_heads_own_keys(const locus_plan *plan, int accumulate)
 {
     const int floats = !locus_is_half(&plan->shapes.k) && !locus_is_half(&plan->shapes.v);
-    return plan->call.H == plan->call.Hk && floats && (plan->turn_key == NULL || !accumulate);
+    return plan->call.H == plan->call.Hk && floats && !plan->has_decay &&
+           (plan->turn_key == NULL || !accumulate);
 }
 
 backward_task locus_backward_task_at(const locus_plan *plan, int64_t index, int accumulate)

@@ -71,7 +71,8 @@ static inline int64_t locus_backward_tasks(const locus_plan *plan)
 }
 
 /* Nobody shares a head's dk and dv, so its first task owns them. Turned keys are turned back where
- * they were summed, so they must start from 0. Sums of halves are floats somewhere else. */
+ * they were summed, so they must start from 0. Sums of halves are floats somewhere else. Of
+ * keys that decay, the sums of a task are read again (reduce.c). */
 int locus_heads_own_keys(const locus_plan *plan, int accumulate);
 
 /* 1 where no head has a relative table of its own. */

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "attention/decay_spread.h"
 #include "attention/gates.h"
 #include "attention/gradients.h"
 #include "attention/spread.h"
@@ -180,6 +181,7 @@ static void finish_rows(const locus_backward_worker *w, const locus_gradient_row
     const locus_wanted *wanted = &w->call->wanted;
     const locus_sums pos_q = w->slot->pos_q;
     const int64_t D = plan->call.D;
+    if (wanted->log_decay) locus_decay_finish_rows(w, rows);
     if (wanted->q || wanted->u || wanted->w) finish_queries(w, rows);
     if (wanted->pos_query) finish_pos_query(w, rows);
     if (wanted->gate) finish_gates(w, rows);

@@ -48,7 +48,8 @@ static void carve_tile(const locus_plan *plan, locus_arena *arena, locus_backwar
     const int shared = dense->shape[0] != plan->call.B || dense->shape[1] != plan->call.H;
     w->dense_sums =
         locus_take_optional(arena, locus_is_half(dense) && shared, g->rows * plan->call.Tk);
-    w->gain_product = locus_take_optional(arena, plan->gain != NULL, rows * D);
+    w->gain_product = locus_take_optional(arena, plan->gain != NULL || plan->has_decay, rows * D);
+    w->key_product = locus_take_optional(arena, plan->has_decay, g->keys * D);
 }
 
 void locus_backward_worker_carve(const locus_plan *plan, locus_arena *arena,

@@ -50,6 +50,7 @@ typedef struct locus_backward_worker {
     float *gated;             /* [rows][stride] dS times the gates          */
     float *clean_keys, *clean_rows, *clean_dout; /* rooms of operands                          */
     float *gain_product;                         /* [rows][D] before the gain of the tile      */
+    float *key_product;                          /* [keys][D] before the decay of the tile     */
     float *dense_sums; /* [rows][Tk] of a shared dense bias of half precision, see run_dense   */
     /* along the key tiles of one query tile */
     locus_strip value_strips[MAX_BANDS]; /* dout . value table */

@@ -25,6 +25,8 @@ enum {
     MASK_KEY_SIDE_TILE = 128,
     L2_FLOATS = 1 << 18, /* of keys and values: half of the second cache */
     TASKS_PER_THREAD = 8,
+    DECAY_KEYS = 128, /* of any tile whose channels decay              */
+    DECAY_PANEL = 16, /* keys that share a reference in a steep one     */
     UNFETCHED =
         32, /* up to so many queries and keys, nothing is fetched ahead, in both directions */
 

@@ -26,6 +26,7 @@ static locus_geometry geometry(const locus_plan *plan, int64_t rows, int64_t key
      * cache. */
     if (rows > ROWS_PATH_QUERIES && locus_key_side_table(plan, &plan->shapes) != NULL)
         rows = keys = cuts_by_mask(plan) ? MASK_KEY_SIDE_TILE : KEY_SIDE_TILE;
+    if (plan->has_decay) keys = min_i64(keys, DECAY_KEYS);
     if (plan->gain != NULL) { /* a key tile lies inside one gain block; both are powers of two */
         int64_t whole = LOCUS_PANEL;
         while (2 * whole <= min_i64(keys, plan->gain_block)) whole *= 2;
@@ -68,7 +69,8 @@ static int64_t forward_rows(const locus_plan *plan)
 static int64_t rows_path_group(const locus_plan *plan)
 {
     const int alike = plan->index == NULL || plan->table_steps;
-    if (!alike || plan->call.Hk <= 0) return 1;
+    /* nor do heads share keys that each of them lets decay */
+    if (!alike || plan->has_decay || plan->call.Hk <= 0) return 1;
     return min_i64(MAX_GROUP, max_i64(1, plan->call.H / plan->call.Hk));
 }
 

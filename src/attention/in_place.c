@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/decays.h"
 #include "attention/gates.h"
 #include "attention/key_side.h"
 #include "attention/late_bias.h"
@@ -93,6 +94,13 @@ static int turns_in_passing(const locus_plan *plan, int64_t rows)
            pairs % LOCUS_LANES == 0;
 }
 
+static locus_rows decayed_keys(const locus_scores *s, int64_t key, int64_t count)
+{
+    int64_t stride;
+    const float *rows = locus_key_rows(s->head, s->keys, key, count, &stride);
+    return (locus_rows){(float *)(uintptr_t)rows, stride, LOCUS_F32};
+}
+
 /* The content product of a segment, plus what `product` adds. */
 static void multiply_content(locus_scores *s, const locus_tile *tile, const locus_band *segment,
                              const float *content, const locus_product_tile *product)
@@ -100,16 +108,17 @@ static void multiply_content(locus_scores *s, const locus_tile *tile, const locu
     const locus_plan *plan = s->head->plan;
     const int64_t D = plan->call.D, stride = s->head->geometry->stride;
     const int64_t key = tile->key + segment->column;
-    const dots d = {.c = s->score + segment->first * stride + segment->column,
-                    .c_stride = stride,
-                    .a = content + segment->first * D,
-                    .a_stride = D,
-                    .right = locus_stored_keys(s->head, &s->head->in->k, key),
-                    .rows = segment->rows,
-                    .columns = segment->columns,
-                    .inner = D,
-                    .plus = product->plus,
-                    .plus_stride = product->plus_stride};
+    dots d = {.c = s->score + segment->first * stride + segment->column,
+              .c_stride = stride,
+              .a = content + segment->first * D,
+              .a_stride = D,
+              .right = locus_stored_keys(s->head, &s->head->in->k, key),
+              .rows = segment->rows,
+              .columns = segment->columns,
+              .inner = D,
+              .plus = product->plus,
+              .plus_stride = product->plus_stride};
+    if (plan->has_decay) d.right = decayed_keys(s, key, d.columns);
     if (plan->turn_key == NULL)
         multiply(s, &d);
     else if (turns_in_passing(plan, d.rows))
@@ -249,8 +258,13 @@ static void score_without_tables(locus_scores *s, const locus_tile *tile, const 
 
 static int in_place_scores(locus_scores *s, const locus_tile *tile)
 {
+    const int64_t keys = s->head->geometry->keys, number = tile->key / keys;
+    if (s->head->plan->has_decay)
+        s->keys->decay_ranges[number] = locus_decay_range_of(s->head, number * keys);
     const float *content = locus_content_rows(s, tile);
-    if (s->head->plan->index != NULL)
+    if (s->steep)
+        locus_steep_scores(s, tile);
+    else if (s->head->plan->index != NULL)
         score_with_tables(s, tile, content);
     else
         score_without_tables(s, tile, content);

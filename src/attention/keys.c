@@ -1,9 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/keys.h"
 
+#include "attention/decays.h"
+
 static int copies_keys(const locus_plan *plan)
 {
-    return plan->turn_key != NULL || locus_is_half(&plan->shapes.k);
+    return plan->turn_key != NULL || plan->has_decay || locus_is_half(&plan->shapes.k);
+}
+
+static locus_decay_range *take_ranges(const locus_plan *plan, const locus_geometry *g,
+                                      locus_arena *arena)
+{
+    const int64_t tiles = ceil_div(plan->call.Tk, g->keys);
+    return plan->has_decay ? locus_take(arena, tiles, sizeof(locus_decay_range)) : NULL;
 }
 
 void locus_keys_carve_forward(const locus_plan *plan, locus_arena *arena, locus_keys *keys)
@@ -14,6 +23,7 @@ void locus_keys_carve_forward(const locus_plan *plan, locus_arena *arena, locus_
         .value_bad = locus_take_flags(arena, 1, Tk),
         .copies = locus_take_optional(arena, copies_keys(plan), plan->forward.keys * D),
         .value_copies = locus_take_floats(arena, Tk * Dv),
+        .decay_ranges = take_ranges(plan, &plan->forward, arena),
     };
 }
 
@@ -23,6 +33,7 @@ void locus_keys_carve_rows_path(const locus_plan *plan, locus_arena *arena, locu
     *keys = (locus_keys){
         .value_bad = locus_take_flags(arena, 1, plan->call.Tk),
         .copies = locus_take_optional(arena, copies_keys(plan), plan->forward.keys * D),
+        .decay_ranges = take_ranges(plan, &plan->forward, arena),
     };
 }
 
@@ -30,8 +41,8 @@ void locus_keys_carve_rows_path(const locus_plan *plan, locus_arena *arena, locu
  * often; those that are not turned, which is cheap, up to 1 MB. */
 static int keeps_all_copies(const locus_plan *plan)
 {
-    return plan->backward.group == 1 &&
-           (plan->turn_key != NULL || plan->call.Tk * plan->call.D <= KEPT_KEY_FLOATS);
+    return plan->backward.group == 1 && (plan->turn_key != NULL || plan->has_decay ||
+                                         plan->call.Tk * plan->call.D <= KEPT_KEY_FLOATS);
 }
 
 void locus_keys_carve_backward(const locus_plan *plan, locus_arena *arena, locus_keys *keys)
@@ -46,6 +57,7 @@ void locus_keys_carve_backward(const locus_plan *plan, locus_arena *arena, locus
         .copies = locus_take_floats(arena, (copies_all ? Tk : plan->backward.keys) * D),
         .value_tile = locus_take_optional(arena, locus_is_half(&plan->shapes.v),
                                           plan->backward.keys * plan->call.Dv),
+        .decay_ranges = take_ranges(plan, &plan->backward, arena),
         .copies_all = copies_all,
         .copies_scattered = 1,
     };
@@ -53,7 +65,7 @@ void locus_keys_carve_backward(const locus_plan *plan, locus_arena *arena, locus
 
 void locus_keys_begin(locus_keys *keys) { keys->copied_first = keys->copied_count = 0; }
 
-/* Keys [first, first + count) turned or copied. */
+/* Keys [first, first + count) turned, let decay or copied. */
 static const float *copied_keys(const head_context *head, locus_keys *keys, int64_t first,
                                 int64_t count)
 {
@@ -78,6 +90,7 @@ static const float *copied_keys(const head_context *head, locus_keys *keys, int6
         locus_turn_rows(plan, (locus_sums){rows, D}, turns_stored ? from.data : rows,
                         turns_stored ? from.stride : D, locus_key_turns(plan, head->b, have), 1.0f,
                         missing);
+    if (plan->has_decay) locus_decay_keys(head, rows, have, missing);
     return wanted;
 }
 
@@ -117,6 +130,8 @@ static void pack_keys(const head_context *head, locus_keys *keys, int64_t first,
     const int key_side = locus_key_side_table(plan, head->in) != NULL;
     int64_t stride;
     const float *rows = locus_key_rows(head, keys, first, count, &stride);
+    if (plan->has_decay)
+        keys->decay_ranges[first / head->geometry->keys] = locus_decay_range_of(head, first);
     if (keys->bad != NULL)
         locus_find_bad(head, !head->all_seen || key_side, keys->bad + first, rows, stride, count,
                        D);

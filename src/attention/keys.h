@@ -8,19 +8,26 @@
 #include "attention/arena.h"
 #include "attention/operand.h"
 
+/* Exponents P_r - P_n of the keys of a tile: the greatest, and the greatest of either sign (infinite
+ * where one is NaN). */
+typedef struct locus_decay_range {
+    float most, spread;
+} locus_decay_range;
+
 typedef struct locus_keys {
     float *panels;       /* packed keys, times locus_panel_scale; NULL: read in place     */
     float *value_panels; /* packed values, for dout . v                             */
     uint8_t *bad;        /* [Tk]                                                    */
     uint8_t *value_bad;  /* [Tk]                                                    */
-    /* Keys that were turned, or copied because they lie far apart or are no floats: `copied_count`
+    /* Keys that were turned, let decay, or copied because they lie far apart or are no floats: `copied_count`
      * from `copied_first` on. One key tile, or all keys. */
     float *copies;
     int64_t copied_first, copied_count;
-    int copies_all;       /* there is room for all keys                              */
-    int copies_scattered; /* keys that lie far apart are copied                      */
-    float *value_copies;  /* [Tk][Dv], for values that lie far apart or are no floats */
-    float *value_tile;    /* [keys][Dv], for values that are no floats, while they are packed */
+    int copies_all;                  /* there is room for all keys                              */
+    int copies_scattered;            /* keys that lie far apart are copied                      */
+    locus_decay_range *decay_ranges; /* [key tiles]                             */
+    float *value_copies;             /* [Tk][Dv], for values that lie far apart or are no floats */
+    float *value_tile; /* [keys][Dv], for values that are no floats, while they are packed */
 } locus_keys;
 
 /* Room for each pass. Of the rows path: one key tile of turned keys. */

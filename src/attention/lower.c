@@ -442,6 +442,7 @@ locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_er
     plan->has_pair_bias = biased && scheme->bias_by_pair;
     plan->has_gate = plan->has_bias && locus_present(&shapes->gate);
     plan->has_log_gate = locus_present(&shapes->log_gate);
+    plan->has_decay = locus_log_decay(plan, shapes) != NULL;
     plan->late_bias =
         plan->has_pair_bias || plan->has_gate || (plan->has_bias && has_tables(plan, shapes));
     locus_status status = call->placed ? locus_lower_places(plan, error) : LOCUS_OK;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/decays.h"
 #include "attention/gates.h"
 #include "attention/key_side.h"
 #include "attention/late_bias.h"
@@ -252,13 +253,15 @@ static void score_without_tables(locus_scores *s, const locus_tile *tile, const 
 static int packed_scores(locus_scores *s, const locus_tile *tile)
 {
     const float *content = locus_content_rows(s, tile);
-    if (s->head->plan->index != NULL)
+    if (s->steep)
+        locus_steep_scores(s, tile);
+    else if (s->head->plan->index != NULL)
         score_with_tables(s, tile, content);
     else
         score_without_tables(s, tile, content);
     if (s->head->plan->late_bias)
         locus_add_late_bias(s, tile, locus_tile_bias(s->head->plan, s->bias, tile));
-    if (locus_tile_is_plain(s->head, tile)) return 1;
+    if (!s->steep && locus_tile_is_plain(s->head, tile)) return 1;
     locus_tile_cap(s->head, tile, s->score, s->cap_slopes);
     if (s->head->plan->has_log_gate) locus_add_gates(s, tile);
     locus_tile_mask(s->head, tile, s->score);

@@ -97,6 +97,7 @@ struct locus_plan {
     int has_bias;        /* an additive value by distance         */
     int has_gate;        /* which `gate` multiplies, query by query */
     int has_log_gate;    /* sums of gates between key and query are added: gates.h */
+    int has_decay;       /* channels of the content product are multiplied: decays.h */
     int has_pair_bias;   /* one by query and key                  */
     int late_bias;       /* it is added after the products; see late_bias.h */
     int has_reset;       /* the position part of m = 0 or n = 0 is replaced */

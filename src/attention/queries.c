@@ -95,8 +95,8 @@ static void load_pos_q(const head_context *head, const locus_queries *queries)
 static int reads_in_place(const head_context *head)
 {
     const locus_plan *plan = head->plan;
-    return head->scale_in_panels && plan->turn_query == NULL && !locus_present(&head->in->u) &&
-           !locus_is_half(&head->in->q) &&
+    return head->scale_in_panels && plan->turn_query == NULL && !plan->has_decay &&
+           !locus_present(&head->in->u) && !locus_is_half(&head->in->q) &&
            (plan->same_query_rows || plan->own_query || plan->index == NULL) &&
            !locus_rows_share_sets(head->in->q.stride[2], plan->call.D);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "attention/bias_parameters.h"
+#include "attention/decay_spread.h"
 #include "attention/ragged.h"
 #include "core/parallel.h"
 
@@ -198,6 +199,25 @@ static void reduce_gates(const key_sums *k, const double *from, const locus_tens
     for (int64_t n = k->low; n < k->high; n++) sums[n] -= from[n];
 }
 
+/* Rows [low, high): sums -= k dk, see decays.h. */
+static void reduce_decays(const key_sums *k, locus_sums dk)
+{
+    const locus_backward_call *call = k->call;
+    const locus_tensor *to = locus_log_decay(k->plan, call->grad);
+    const int64_t D = dk.row_stride, first = k->first_key + k->plan->call.key_offset;
+    const locus_rows keys =
+        locus_rows_at(&call->in->k, k->task->b, k->task->kv, k->first_key + k->low);
+    double *sums = (double *)to->data + locus_offset(to, k->task->b, k->task->h, first, 0);
+    for (int64_t n = k->low; n < k->high; n++) {
+        float key[LOCUS_MAX_WIDTH];
+        locus_rows row = keys;
+        row.data =
+            (char *)keys.data + (n - k->low) * keys.stride * (keys.type == LOCUS_F32 ? 4 : 2);
+        locus_load_rows(k->plan, key, row, 1, D);
+        locus_decay_add_products(sums + n * D, -1.0, key, dk.data + n * D, D);
+    }
+}
+
 /* Of two tables in a ragged batch, the entries of each go to the rows of their own. */
 static void reduce_key_table(const locus_backward_call *call, const locus_plan *plan,
                              const backward_task *task, locus_sums from, int64_t low, int64_t high)
@@ -242,7 +262,8 @@ static void reduce_task(const locus_backward_call *call, int64_t number, int64_t
     const locus_wanted wanted = locus_task_wanted(call, &task);
     locus_slot_carve(plan, &wanted, call->slots + (size_t)number * call->slot_bytes, &s);
     const key_sums keys = {call, plan, &task, first_key, low, min_i64(high, c->Tk)};
-    if (s.k.data) reduce_keys(&keys, s.k, &g->k, call->key_sums);
+    if (wanted.log_decay) reduce_decays(&keys, s.k);
+    if (s.k.data && locus_present(&g->k)) reduce_keys(&keys, s.k, &g->k, call->key_sums);
     if (s.v.data) reduce_keys(&keys, s.v, &g->v, call->value_sums);
     if (s.key_table.data) reduce_key_table(call, plan, &task, s.key_table, low, high);
     if (wanted.key_side_table && !has_one_table(plan))

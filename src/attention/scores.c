@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "attention/decays.h"
+
 void locus_scores_carve(const locus_plan *plan, const locus_geometry *g, locus_arena *arena,
                         locus_scores *scores)
 {
@@ -14,7 +16,9 @@ void locus_scores_carve(const locus_plan *plan, const locus_geometry *g, locus_a
     scores->strip_room = locus_take_optional(arena, relative, LOCUS_STRIP_ROOM);
     scores->strips = locus_take_optional(arena, relative, locus_strips_floats(plan, g));
     scores->pair_bias = locus_take_optional(arena, plan->has_pair_bias || plan->has_gate, g->keys);
-    scores->with_gain = locus_take_optional(arena, plan->gain != NULL, rows * plan->call.D);
+    scores->with_gain =
+        locus_take_optional(arena, plan->gain != NULL || plan->has_decay, rows * plan->call.D);
+    scores->decay_room = locus_take_optional(arena, plan->has_decay, locus_decay_room(plan));
 }
 
 void locus_scores_begin(locus_scores *scores)
@@ -22,11 +26,12 @@ void locus_scores_begin(locus_scores *scores)
     locus_strips_begin(scores->head, scores->strips, scores->key_strips);
 }
 
-const float *locus_content_rows(const locus_scores *s, const locus_tile *tile)
+const float *locus_content_rows(locus_scores *s, const locus_tile *tile)
 {
     const locus_plan *plan = s->head->plan;
     const locus_queries *q = s->queries;
     const int64_t D = plan->call.D;
+    if (plan->has_decay) return locus_decayed_rows(s, tile);
     if (!locus_rows_have_gain(plan, q, tile->key)) return q->content;
     for (int64_t i = 0; i < tile->rows; i++)
         plan->kernels->mul_gain(s->with_gain + i * D, q->content + i * q->row_stride,

@@ -41,7 +41,9 @@ typedef struct locus_scores {
     float *key_band;     /* likewise                                           */
     float *pos_scores;   /* [rows][stride] the position part of TUPE           */
     float *zeros;        /* [keys]                                             */
-    float *with_gain;    /* [rows][D] content times the gain of the tile       */
+    float *with_gain;    /* [rows][D] content times the gain or decay of the tile */
+    float *decay_room;   /* panels of a steep tile: decays.c                     */
+    int steep;           /* the tile at work takes panels: decays.h              */
     float *cap_slopes;   /* [rows][stride] backward: see locus_tile_cap          */
     float *bias_room;    /* [distances] additive values of one tile            */
     float *pair_bias;    /* [keys] additive values of a row, by pair           */
@@ -68,8 +70,8 @@ void locus_scores_carve(const locus_plan *plan, const locus_geometry *geometry, 
 /* Before the first tile of a query tile: empty strips. */
 void locus_scores_begin(locus_scores *scores);
 
-/* The content rows for the keys of a tile: with the gain from them to the rows. */
-const float *locus_content_rows(const locus_scores *scores, const locus_tile *tile);
+/* The content rows for the keys of a tile: with the gain or decay from them to the rows. */
+const float *locus_content_rows(locus_scores *scores, const locus_tile *tile);
 
 /* What row 0 of the tile reads of the values by z; row i reads it i floats before. */
 const float *locus_tile_bias(const locus_plan *plan, const float *bias, const locus_tile *tile);

@@ -4,56 +4,15 @@
 #include <string.h>
 
 #include "attention/bias_parameters.h"
+#include "attention/decay_spread.h"
 #include "attention/entry_run.h"
 #include "attention/gates.h"
 #include "attention/key_side.h"
 #include "attention/late_bias.h"
 #include "attention/placed.h"
+#include "attention/sums.h"
 
-/* ---- sums over rows and over keys ---- */
-
-static void zero_rows(locus_sums rows, int64_t from, int64_t to, int64_t width)
-{
-    for (int64_t n = from; n < to; n++)
-        memset(rows.data + n * rows.row_stride, 0, (size_t)width * sizeof *rows.data);
-}
-
-/* to[j] += sum_i T[i][j] from_i for the tile's rows of `to`; fresh: to[j] = the sum */
-static void add_to_keys(const head_context *head, const locus_tile *tile, const float *T,
-                        locus_sums to, const locus_operand *from, int64_t width, int fresh)
-{
-    const locus_sums keys = {to.data + tile->key * to.row_stride, to.row_stride};
-    const int64_t stride = head->geometry->stride;
-    const int whole =
-        tile->block_count == 1 && tile->blocks[0].from == 0 && tile->blocks[0].to == tile->columns;
-    if (fresh && !whole) zero_rows(keys, 0, tile->columns, width);
-    for (int64_t b = 0; b < tile->block_count; b++) {
-        const locus_block *block = &tile->blocks[b];
-        head->plan->kernels->gemm(keys.data + block->from * keys.row_stride, keys.row_stride,
-                                  T + block->first * stride + block->from, 1, stride,
-                                  from->clean + block->first * from->clean_stride,
-                                  from->clean_stride, block->to - block->from, block->rows, width,
-                                  !(fresh && whole));
-    }
-    locus_patch(head, tile, T, keys, locus_by_column(), from, locus_by_row(), width);
-}
-
-/* to[i] += sum_j T[i][j] from_j, rows of `to` `width` apart; fresh: to[i] = the sum */
-static void add_to_rows(const head_context *head, const locus_tile *tile, const float *T, float *to,
-                        const locus_operand *from, int64_t width, int fresh)
-{
-    const int64_t stride = head->geometry->stride;
-    for (int64_t b = 0; b < tile->block_count; b++) {
-        const locus_block *block = &tile->blocks[b];
-        head->plan->kernels->gemm(to + block->first * width, width,
-                                  T + block->first * stride + block->from, stride, 1,
-                                  from->clean + block->from * from->clean_stride,
-                                  from->clean_stride, block->rows, block->to - block->from, width,
-                                  !fresh);
-    }
-    locus_patch(head, tile, T, (locus_sums){to, width}, locus_by_row(), from, locus_by_column(),
-                width);
-}
+/* ---- operands ---- */
 
 /* Rows of the query tile as operands. */
 static locus_operand dout_operand(const locus_backward_worker *w, const locus_gradient_rows *rows)
@@ -151,7 +110,7 @@ static void spread_values(locus_backward_worker *w, const locus_gradient_rows *r
     if (slot->v.data == NULL && slot->value_table.data == NULL) return;
     const locus_operand dout = dout_operand(w, rows);
     if (slot->v.data != NULL)
-        add_to_keys(head, &w->tile, w->weights, slot->v, &dout, Dv, w->fresh_keys);
+        locus_add_to_keys(head, &w->tile, w->weights, slot->v, &dout, Dv, w->fresh_keys);
     if (slot->value_table.data == NULL) return;
     locus_entry_run_begin(head, &w->tile, w->weights);
     locus_entry_run_to_entries(head, &w->tile, w->weights, &dout, slot->value_table, Dv);
@@ -209,7 +168,8 @@ static int makes_dq(const locus_backward_worker *w, const locus_gradient_rows *r
     const locus_queries *q = &rows->queries;
     return w->call->wanted.q && !w->call->wanted.u && !w->call->accumulate && !keys->any_bad &&
            q->tile_to - q->tile_from == 1 && w->tile.columns >= LOCUS_PANEL &&
-           plan->turn_query == NULL && plan->index == NULL && !locus_is_half(&w->call->grad->q);
+           plan->turn_query == NULL && !plan->has_decay && plan->index == NULL &&
+           !locus_is_half(&w->call->grad->q);
 }
 
 /* The product itself scales its sums and writes them to dq: no pass over the rows does. */
@@ -245,10 +205,10 @@ static void spread_to_content(const locus_backward_worker *w, locus_gradient_row
         return;
     }
     if (!has_gain) {
-        add_to_rows(&w->head, &w->tile, w->grad, rows->dcontent, keys, D, rows->fresh);
+        locus_add_to_rows(&w->head, &w->tile, w->grad, rows->dcontent, keys, D, rows->fresh);
         return;
     }
-    add_to_rows(&w->head, &w->tile, w->grad, w->gain_product, keys, D, 1);
+    locus_add_to_rows(&w->head, &w->tile, w->grad, w->gain_product, keys, D, 1);
     for (int64_t i = 0; i < w->tile.rows; i++)
         plan->kernels->mul_gain(rows->dcontent + i * D, w->gain_product + i * D,
                                 locus_row_gain(plan, &rows->queries, i, w->tile.key), D,
@@ -260,13 +220,19 @@ static void spread_content(const locus_backward_worker *w, locus_gradient_rows *
 {
     const locus_wanted *wanted = &w->call->wanted;
     const locus_queries *q = &rows->queries;
+    if (w->head.plan->has_decay) {
+        const locus_operand decayed =
+            row_operand(w, rows, w->scores.with_gain, rows->queries.content_bad);
+        locus_spread_decayed(w, rows, keys, &decayed);
+        return;
+    }
     const int has_gain = locus_rows_have_gain(w->head.plan, q, w->tile.key);
     if (wanted->q || wanted->u) spread_to_content(w, rows, keys, has_gain);
     if (w->slot->k.data == NULL) return;
     const locus_operand content =
         row_operand(w, rows, has_gain ? w->scores.with_gain : q->content, q->content_bad);
-    add_to_keys(&w->head, &w->tile, w->grad, w->slot->k, &content, w->head.plan->call.D,
-                w->fresh_keys);
+    locus_add_to_keys(&w->head, &w->tile, w->grad, w->slot->k, &content, w->head.plan->call.D,
+                      w->fresh_keys);
 }
 
 /* ---- bias, positions, reset ---- */
@@ -386,12 +352,12 @@ static void spread_positions(locus_backward_worker *w, const locus_gradient_rows
     if (w->call->wanted.pos_q) {
         const locus_operand pos_k =
             locus_pos_k_operand(head, &w->tables, tile->key, tile->columns, w->clean_rows);
-        add_to_rows(head, tile, T, rows->dpos_q, &pos_k, D, rows->fresh);
+        locus_add_to_rows(head, tile, T, rows->dpos_q, &pos_k, D, rows->fresh);
     }
     if (slot->pos_k.data == NULL) return;
     const locus_operand pos_q =
         row_operand(w, rows, rows->queries.pos_q_rows, rows->queries.pos_bad);
-    add_to_keys(head, tile, T, slot->pos_k, &pos_q, D, w->fresh_keys && slot->pos_k_fresh);
+    locus_add_to_keys(head, tile, T, slot->pos_k, &pos_q, D, w->fresh_keys && slot->pos_k_fresh);
 }
 
 void locus_spread_dense(const locus_backward_worker *w)
@@ -425,9 +391,9 @@ static void zero_keys(const locus_backward_worker *w, int64_t from, int64_t to)
 {
     const locus_slot *slot = w->slot;
     const locus_call *call = &w->head.plan->call;
-    if (slot->k.data != NULL) zero_rows(slot->k, from, to, call->D);
-    if (slot->v.data != NULL) zero_rows(slot->v, from, to, call->Dv);
-    if (slot->pos_k_fresh) zero_rows(slot->pos_k, from, to, call->D);
+    if (slot->k.data != NULL) locus_zero_rows(slot->k, from, to, call->D);
+    if (slot->v.data != NULL) locus_zero_rows(slot->v, from, to, call->Dv);
+    if (slot->pos_k_fresh) locus_zero_rows(slot->pos_k, from, to, call->D);
 }
 
 /* dk and dv are not zeroed before the first sum is written to them; w->written says how many of each

@@ -266,7 +266,7 @@ static void hide_masked(const head_context *head, const locus_tile *tile, float 
     }
 }
 
-static int is_seen(const head_context *head, const locus_tile *tile, int64_t i, int64_t j)
+int locus_tile_sees(const head_context *head, const locus_tile *tile, int64_t i, int64_t j)
 {
     const locus_tensors *in = head->in;
     const int64_t q = tile->query + i, k = tile->key + j;
@@ -395,7 +395,7 @@ static void patch(const head_context *head, const locus_tile *tile, const float 
     for (int64_t i = 0; i < tile->rows; i++)
         for (int64_t j = tile->from[i]; j < tile->to[i]; j++) {
             const int64_t f = number_of(head, tile, &from_view, i, j);
-            if (!from->bad[f] || !is_seen(head, tile, i, j)) continue;
+            if (!from->bad[f] || !locus_tile_sees(head, tile, i, j)) continue;
             float *sum = to.data + number_of(head, tile, &to_view, i, j) * to.row_stride;
             const float weight = T[i * head->geometry->stride + j];
             if (from->of_weights && weight == 0.0f && is_dropped(head, tile, i, j)) continue;

@@ -65,6 +65,9 @@ static inline int64_t locus_rows_alike(const locus_tile *tile, int64_t first, in
     return rows;
 }
 
+/* 1: causal, window and masks let pair (i, j) through. */
+int locus_tile_sees(const head_context *head, const locus_tile *tile, int64_t i, int64_t j);
+
 /* Distances of its pairs. */
 static inline int64_t locus_tile_distances(const locus_tile *tile)
 {

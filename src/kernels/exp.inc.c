@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The exponential and the logarithm of attention, and what the backward pass makes of a score. */
 
-/* e^x = 2^t, t = x log2 e, for x <= 0 (a few ulp above 0 will do): e^0 = 1 exactly, 0 below
- * the normal range, NaN for NaN and +inf. t = n + f, |f| <= 1/2; 2^f by a minimax polynomial
- * with 2^0 = 1 (9e-8). The relative error is below 2 ulp, plus |x| 2^-24 from rounding t,
- * which is the less the smaller e^x is. */
-static inline vf v_exp(vf x)
+/* 2^f for |f| <= 1/2 and a little more: 2^0 = 1, error 9e-8. */
+static inline vf v_pow2(vf f)
 {
-    vf n;
-    const vf f = v_split(v_mul(x, v_set1(1.44269504f)), &n);
     vf p = v_set1(1.32647272e-3f);
     p = v_fma(p, f, v_set1(9.67151269e-3f));
     p = v_fma(p, f, v_set1(5.55073374e-2f));
     p = v_fma(p, f, v_set1(2.40222421e-1f));
     p = v_fma(p, f, v_set1(6.93146978e-1f));
-    p = v_fma(p, f, v_set1(1.0f));
-    return v_times_pow2(p, n);
+    return v_fma(p, f, v_set1(1.0f));
+}
+
+/* e^x = 2^t, t = x log2 e, for x <= 0 (a few ulp above 0 will do): e^0 = 1 exactly, 0 below
+ * the normal range, NaN for NaN and +inf. t = n + f, |f| <= 1/2. The relative error is below 2 ulp, plus |x| 2^-24 from rounding t,
+ * which is the less the smaller e^x is. */
+static inline vf v_exp(vf x)
+{
+    vf n;
+    const vf f = v_split(v_mul(x, v_set1(1.44269504f)), &n);
+    return v_times_pow2(v_pow2(f), n);
 }
 
 /* ln x for normal x > 0 below infinity, NaN for NaN; ln 1 = 0 exactly. x = m 2^n, f = m - 1,

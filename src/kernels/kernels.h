@@ -336,6 +336,13 @@ typedef LOCUS_SCALE_ROWS((*locus_scale_rows_fn));
     void name(float *y, const float *x, const float *gain, int64_t columns, int resume)
 typedef LOCUS_MUL_GAIN((*locus_mul_gain_fn));
 
+/* y[c] = (resume ? y[c] : 0) + x[c] e^(to[c] - from[c]), exponents up to 80; y may be x. What a
+ * float cannot hold of an exponent counts, too. */
+#define LOCUS_DECAY(name)                                                                          \
+    void name(float *y, const float *x, const double *to, const double *from, int64_t columns,     \
+              int resume)
+typedef LOCUS_DECAY((*locus_decay_fn));
+
 /* Places of LOCUS_LANES keys in a row: of no kind, each one above the one before, all the same. */
 enum { LOCUS_PLACES_ANY, LOCUS_PLACES_RISE, LOCUS_PLACES_STAND };
 
@@ -394,6 +401,7 @@ typedef struct locus_kernels {
     locus_scale_fn scale;
     locus_scale_rows_fn scale_rows;
     locus_mul_gain_fn mul_gain;
+    locus_decay_fn decay;
     locus_add_places_fn add_places;
     locus_fold_places_fn fold_places;
     locus_activate_rows_fn activate_rows;

@@ -112,6 +112,39 @@ static LOCUS_MUL_GAIN(mul_gain)
     }
 }
 
+/* e^(to - from) of up to VL doubles: 2^n e^r, n the nearest whole number to x log2 e. ln 2 in two
+ * parts, of which the first times n is exact, leaves r what a float has lost of x. */
+LOCUS_INLINE vf exp_between(const double *to, const double *from, int64_t count)
+{
+    float x[VL] = {0.0f}, rest[VL] = {0.0f};
+    for (int64_t k = 0; k < count; k++) {
+        const double exact = to[k] - from[k];
+        x[k] = exact < -86.0 ? -126.0f : (float)exact;
+        rest[k] = exact < -86.0 ? 0.0f : (float)(exact - (double)x[k]);
+    }
+    const vf t = v_mul(v_load(x), v_set1(1.44269504f));
+    vf power;
+    const vf n = v_sub(t, v_split(t, &power));
+    vf r = v_fma(n, v_set1(-0.693359375f), v_load(x));
+    r = v_add(r, v_fma(n, v_set1(2.12194440e-4f), v_load(rest)));
+    return v_times_pow2(v_pow2(v_mul(r, v_set1(1.44269504f))), power);
+}
+
+static LOCUS_DECAY(decay)
+{
+    int64_t c = 0;
+    for (; c + VL <= columns; c += VL) {
+        const vf start = resume ? v_load(y + c) : v_set1(0.0f);
+        v_store(y + c, v_fma(v_load(x + c), exp_between(to + c, from + c, VL), start));
+    }
+    if (c < columns) {
+        const int64_t tail = columns - c;
+        const vf start = resume ? load_some(y + c, tail) : v_set1(0.0f);
+        store_some(y + c, v_fma(load_some(x + c, tail), exp_between(to + c, from + c, tail), start),
+                   tail);
+    }
+}
+
 /* VL rows at a time, one to a lane. */
 static LOCUS_ROW_DOTS(row_dots)
 {

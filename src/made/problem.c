@@ -210,6 +210,9 @@ static void fill(const made_problem *p, locus_tensor *t, const char *name)
     } else if (strcmp(name, "a") == 0 || strcmp(name, "p") == 0) {
         uint64_t state = seed; /* KERPLE's two are positive */
         for (int64_t i = 0; i < count; i++) data[i] = (float)(0.25 + next_uniform(&state));
+    } else if (strncmp(name, "log_", 4) == 0) {
+        uint64_t state = seed; /* gates forget */
+        for (int64_t i = 0; i < count; i++) data[i] = (float)(-0.25 * next_uniform(&state));
     } else if (strncmp(name, "w_", 2) == 0) {
         fill_row(data, count, seed, 1.0 / sqrt((double)t->shape[t->rank - 1]));
     } else {
@@ -254,7 +257,10 @@ static locus_status add_tensor(made_problem *p, const locus_scheme_info *scheme,
     uint32_t rank = 0;
     const locus_extents extents = extents_of(p, scheme);
     const int is_map = (info->dtypes & 1u << LOCUS_I64) != 0;
-    if (!locus_shape_make(&extents, info->shape, is_map ? distances(p) : features(p), shape, &rank))
+    const int64_t other = is_map                                ? distances(p)
+                          : locus_shape_names(info->shape, "N") ? p->request.T
+                                                                : features(p);
+    if (!locus_shape_make(&extents, info->shape, other, shape, &rank))
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "tensor %s: shape \"%s\" is not understood",
                           info->name, info->shape);
     locus_tensor *tensor = (locus_tensor *)(void *)((char *)&p->in + info->offset);

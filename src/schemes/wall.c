@@ -32,7 +32,12 @@ static const locus_tensor_info tensors[] = {
         .levels = LOCUS_LAYER,
         .required = 1,
     },
-    {LOCUS_OWN_PARAMETER(B_D, "b_d"), .shape = "HD", .levels = LOCUS_LAYER},
+    {
+        LOCUS_OWN_PARAMETER(B_D, "b_d"),
+        .help = "of w_d",
+        .shape = "HD",
+        .levels = LOCUS_LAYER,
+    },
     LOCUS_TENSOR_END,
 };
 

@@ -103,6 +103,11 @@ static int same_rows(const locus_tensor *whole, int64_t first, const locus_tenso
     return 1;
 }
 
+static locus_tensor *decays_of(locus_tensors *tensors)
+{
+    return locus_tensor_named(tensors, "log_decay");
+}
+
 static void check_alone(const batch *b, int64_t s)
 {
     const test_problem *p = b->problem;
@@ -119,6 +124,7 @@ static void check_alone(const batch *b, int64_t s)
     in.v = rows_of(in.v, 2, first_key, keys);
     in.key_mask = rows_of(in.key_mask, 1, first_key, keys);
     in.log_gate = rows_of(in.log_gate, 2, first_key, keys);
+    *decays_of(&in) = rows_of(*decays_of(&in), 2, first_key, keys);
     dresults.out = rows_of(p->dout[1], 2, first, queries);
     dresults.lse = rows_of(p->dlse[1], 2, first, queries);
     results.out = new_like(&dresults.out);
@@ -129,6 +135,7 @@ static void check_alone(const batch *b, int64_t s)
     if (in.pos_query.rank != 0) grad.pos_query = new_like(&in.pos_query);
     if (in.gate.rank != 0) grad.gate = new_like(&in.gate);
     if (in.log_gate.rank != 0) grad.log_gate = new_like(&in.log_gate);
+    if (decays_of(&in)->rank != 0) *decays_of(&grad) = new_like(decays_of(&in));
     grad.k = new_like(&in.k);
     grad.v = new_like(&in.v);
     locus_plan *plan = NULL;
@@ -151,11 +158,16 @@ static void check_alone(const batch *b, int64_t s)
           "grad.gate of sequence %d", (int)s);
     CHECK(in.log_gate.rank == 0 || same_rows(&p->grad[1].log_gate, first_key, &grad.log_gate),
           "grad.log_gate of sequence %d", (int)s);
+    CHECK(decays_of(&in)->rank == 0 ||
+              same_rows(decays_of((locus_tensors *)&p->grad[1]), first_key, decays_of(&grad)),
+          "grad.log_decay of sequence %d", (int)s);
     CHECK(same_rows(&p->grad[1].k, first_key, &grad.k), "grad.k of sequence %d", (int)s);
     CHECK(same_rows(&p->grad[1].v, first_key, &grad.v), "grad.v of sequence %d", (int)s);
-    void *const all[] = {workspace,           results.out.data, results.lse.data,
-                         grad.q.data,         grad.k.data,      grad.v.data,
-                         grad.pos_query.data, grad.gate.data,   grad.log_gate.data};
+    void *const all[] = {workspace,           results.out.data,
+                         results.lse.data,    grad.q.data,
+                         grad.k.data,         grad.v.data,
+                         grad.pos_query.data, grad.gate.data,
+                         grad.log_gate.data,  decays_of(&grad)->data};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
     locus_plan_free(plan);
 }

@@ -88,6 +88,36 @@ static void test_fade(const locus_kernels *k)
         }
 }
 
+/* Exponents between sums of any size, also those that no float holds apart. */
+static void test_decay(const locus_kernels *k)
+{
+    static const double exponents[] = {0.0, -1e-9, -0.3, -17.25, -80.0, -95.0, -300.0, 3.5, 79.0};
+    enum { KINDS = sizeof exponents / sizeof *exponents };
+    if (!check_begin("kernels/%s/decay", k->isa)) return;
+    for (int n = 0; n <= 70; n++)
+        for (int resume = 0; resume < 2; resume++) {
+            double to[80], from[80];
+            for (int c = 0; c < 80; c++) {
+                from[c] = -3000.0 * c;
+                to[c] = from[c] + exponents[c % KINDS] * (1.0 + 1e-3 * c / 80.0);
+            }
+            memcpy(C, before, sizeof C);
+            k->decay(C, A, to, from, n, resume);
+            for (int c = 0; c < 80; c++) {
+                const double start = resume ? (double)before[c] : 0.0;
+                const double product = (double)A[c] * exp(to[c] - from[c]);
+                const double wanted = c < n ? start + product : (double)before[c];
+                CHECK(fabs((double)C[c] - wanted) <= 3e-7 * (fabs(product) + fabs(start)) + 1e-37,
+                      "decay of %d at %d: %g for %g", n, c, (double)C[c], wanted);
+            }
+        }
+    const double steep[2] = {-INFINITY, NAN}, none[2] = {0.0, 0.0};
+    float ones[2] = {1.0f, 1.0f};
+    k->decay(ones, ones, steep, none, 2, 0);
+    CHECK(ones[0] == 0.0f && isnan(ones[1]), "of -inf %g, of NaN %g", (double)ones[0],
+          (double)ones[1]);
+}
+
 /* Parts of 2^20 and 2^-20: the greater ones cancel without an error. */
 static void test_add_split(const locus_kernels *k)
 {
@@ -111,7 +141,8 @@ static void test_add_split(const locus_kernels *k)
 
 int main(int argc, char **argv)
 {
-    static const kernel_test tests[] = {test_bad_rows, test_rows,      test_scale_rows,
-                                        test_fade,     test_add_split, NULL};
+    static const kernel_test tests[] = {test_bad_rows, test_rows,  test_scale_rows,
+                                        test_fade,     test_decay, test_add_split,
+                                        NULL};
     return test_kernels(argc, argv, "kernels/rows", tests);
 }

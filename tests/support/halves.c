@@ -65,7 +65,9 @@ int halves_are_rounded(const halves *h, const locus_tensor *t)
         uint16_t *found = &((uint16_t *)h->view.data)[halves_place(&h->view, i)];
         const uint16_t want = halves_from_float(x, h->view.dtype);
         const int is_nan = isnan(halves_to_float(*found, h->view.dtype)) != 0;
-        wrong += (isnan(x) ? !is_nan : *found != want) ? 1u : 0u;
+        /* a float sum that was added to 0 has lost the sign of a zero */
+        const int zeros = ((*found | want) & 0x7FFF) == 0;
+        wrong += (isnan(x) ? !is_nan : *found != want && !zeros) ? 1u : 0u;
         *found = MARK;
     }
     for (size_t i = 0; i < h->count; i++) marks += h->memory[i] == MARK;

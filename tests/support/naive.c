@@ -165,6 +165,20 @@ static real turned_product(const test_problem *p, const double *q, const double 
     return sum;
 }
 
+/* Every channel decays from the key to the query. */
+static real decayed_product(const test_problem *p, const pair *at, const double *q, const double *k)
+{
+    const locus_tensor *decays = locus_tensor_named((locus_tensors *)&p->in[0], "log_decay");
+    real sum = 0;
+    for (int64_t d = 0; d < p->spec.D; d++) {
+        real exponent = 0;
+        for (int64_t t = at->n + 1; t <= at->m; t++)
+            exponent += (real)row_at(decays, at->b, at->h, t)[d];
+        sum += (real)q[d] * (real)k[d] * expl(exponent);
+    }
+    return sum;
+}
+
 static real published_slope(int64_t head, int64_t heads)
 {
     int64_t power = 1;
@@ -251,7 +265,9 @@ static real score_of(const test_problem *p, const pair *at)
     const double *k = row_at(&in->k, at->b, at->h / (p->spec.H / p->spec.Hk), at->n);
     const real c = scale_of(p);
     const int turns = is(p, "rope") || is(p, "xpos");
-    real score = turns ? turned_product(p, q, k, delta) : dot(q, k, D);
+    real score = turns           ? turned_product(p, q, k, delta)
+                 : is(p, "wall") ? decayed_product(p, at, q, k)
+                                 : dot(q, k, D);
     if (in->u.rank != 0) score += dot(row_at(&in->u, at->h, 0, 0), k, D);
     if (in->rel_k.rank != 0 && in->pos_query.rank == 0) {
         const double *row = table_at(&in->rel_k, at->h, table_row(p, delta));

@@ -56,6 +56,7 @@ def attend(
     rel_h: _Array | None = None,
     rel_w: _Array | None = None,
     gate: _Array | None = None,
+    log_decay: _Array | None = None,
     clip_left: int = ...,
     clip_right: int = ...,
     delta_min: int = ...,
