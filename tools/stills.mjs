@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// stills.mjs FOLDER: the position switch as pictures, drawn by the component of the page from web/switch.json:
-// FOLDER/switch.svg, off above on, for README; FOLDER/card.svg, 1200 x 630, for whoever links to the page.
+// stills.mjs FOLDER LOCUS: the components of the page as pictures: the position switch from web/switch.json,
+// FOLDER/switch.svg, off above on, for README; FOLDER/card.svg, 1200 x 630, for whoever links to the page; the product
+// multiplied out, scheme by scheme, with what LOCUS finds in examples/lab, FOLDER/product.svg.
+import { execFileSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { SwitchNumbers, switchSentence, termText, percent } from "../web/js/switch_numbers.js";
 import { switchPicture, label, escaped } from "../web/js/switch_picture.js";
+import { PRODUCTS, TERM_NAMES, termClass, productPicture } from "../web/js/product.js";
+import { boardText } from "../web/js/board.js";
 
-const folder = process.argv[2];
+const [folder, locus] = process.argv.slice(2);
 const data = JSON.parse(readFileSync(new URL("../web/switch.json", import.meta.url), "utf8"));
 const numbers = new SwitchNumbers(data), { head, query } = numbers.start();
 const [light, dark] = [["#ffffff", "#1b1f24", "#57606a", "#d8dee4"], ["#14171b", "#e6e9ec", "#9aa4af", "#333a42"]];
@@ -69,5 +73,42 @@ function card() {
         label("faint", 16, 160, `Position off: ${lookOf(0)}.`, { size: 22, anchor: "start" }) + on.markup + legendAt(16, 606) + "</g></svg>\n";
 }
 
+// ---- the product, and the way from words to the output ----
+
+const colours = readFileSync(new URL("../src/plot/colour.c", import.meta.url), "utf8");
+const inks = ["light", "dark"].map(theme => colours.match(new RegExp(`term_${theme}\\[PLOT_TERMS\\] = {([^}]*)}`))[1].match(/[0-9a-f]{6}/g));
+
+function productRules(theme) {
+    const [paper, ink, faint, line] = theme === 0 ? light : dark;
+    const plain = { back: paper, ink, faint };
+    return Object.entries(plain).map(([name, fill]) => `.${name}{fill:${fill}}`).join("") + TERM_NAMES.map((term, t) => `.${termClass(term)}{fill:#${inks[theme][t]}}`).join("") +
+        `.quarter,.dropped{fill:none;stroke:${line}}.socket{fill:${paper};stroke:${faint}}.arc{fill:none;stroke:${faint}}`;
+}
+
+const productStyle = `<style>text{font-family:"Helvetica Neue",Helvetica,Arial,"DejaVu Sans",sans-serif}.formula{font-family:Georgia,"DejaVu Serif",serif;font-style:italic}.dropped{stroke-dasharray:4 4}` +
+    `${productRules(0)}@media (prefers-color-scheme:dark){${productRules(1)}}</style>`;
+
+/** Shares of the terms in the first layer of a model of examples/lab, mean of its heads, in per cent. */
+function sharesFound(name) {
+    if (["none", "sinusoidal"].includes(name)) return null;
+    const said = JSON.parse(execFileSync(locus, ["explain", "examples/lab/" + name, "--text", boardText, "--json"], { encoding: "utf8", cwd: new URL("..", import.meta.url) }));
+    return Object.fromEntries(said.terms.map(({ name, share: [first] }) => [name, first.reduce((sum, share) => sum + share, 0) / first.length]));
+}
+
+function products() {
+    const names = Object.keys(PRODUCTS), columns = 3, wide = 320, gap = 20, high = 344, width = columns * wide + (columns + 1) * gap;
+    const height = Math.ceil(names.length / columns) * high + 40;
+    const parts = names.map((name, i) => {
+        const x = gap + (i % columns) * (wide + gap), y = 10 + Math.floor(i / columns) * high;
+        return label("ink", x, y + 18, PRODUCTS[name].title, { size: 16, anchor: "start", bold: true }) +
+            `<g transform="translate(${x} ${y + 26})">${productPicture(name, 290, sharesFound(name)).markup}</g>`;
+    });
+    return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" width="${width}" height="${height}" role="img" aria-labelledby="product-title product-desc">` +
+        `<title id="product-title">The product of query and key multiplied out, scheme by scheme</title><desc id="product-desc">${escaped(names.map(name => `${PRODUCTS[name].title}: ${PRODUCTS[name].note}`).join(" "))}</desc>` +
+        productStyle + `<rect class="back" width="${width}" height="${height}"/>` + parts.join("") +
+        label("faint", gap, height - 14, `Struck out: dropped. Areas: the share of each term in what scores vary by, first layer of the small trained models, “${boardText}”.`, { size: 13, anchor: "start" }) + "</svg>\n";
+}
+
+writeFileSync(folder + "/product.svg", products());
 writeFileSync(folder + "/switch.svg", pair());
 writeFileSync(folder + "/card.svg", card()); // a browser makes docs/card.png of it: tools/card.py

@@ -15,7 +15,7 @@ import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 # In the order of their imports.
-SCRIPTS = ("dom", "switch_numbers", "switch_picture", "switch", "module", "state", "draw", "options", "controls", "repeat", "take", "explore", "live", "lessons", "found", "tables", "main")
+SCRIPTS = ("dom", "switch_numbers", "switch_picture", "switch", "product", "board", "module", "state", "draw", "options", "controls", "repeat", "take", "explore", "live", "lessons", "found", "tables", "main")
 
 # For whoever links to the page: card.png lies beside it.
 SHARED = """<meta property="og:title" content="Where is a token? Position in attention, scheme by scheme">
@@ -31,6 +31,15 @@ HERO = """<header class="hero">
 <p class="about">A head of <b>%s</b>, %s. Switch its positions off, and on again; choose another word.</p>
 <div id="switch-place">%s</div>
 </header>
+"""
+
+# Behind the hero: what is made of the product, scheme by scheme.
+BOARD = """<section id="board" aria-labelledby="board-heading">
+<h2 id="board-heading">Where can a position enter?</h2>
+<p>With positions added to its input, the score of a query and a key is a product of two sums, and multiplies out into four. Each scheme keeps,
+drops or replaces some of them.</p>
+<div id="board-place"><p>The four: content with content, content with position, position with content, position with position. The board needs scripts.</p></div>
+</section>
 """
 
 EXPLORE = """<section id="explore" aria-labelledby="explore-heading">
@@ -110,11 +119,19 @@ def short_numbers(page):
                   group, page)
 
 
+def inks():
+    """The colours of the terms on light and on dark paper, in the order of src/plot/colour.c."""
+    with open(os.path.join(HERE, "..", "src", "plot", "colour.c"), encoding="utf-8") as file:
+        text = file.read()
+    tables = [re.search(r"term_%s\[PLOT_TERMS\] = {([^}]*)}" % theme, text)[1] for theme in ("light", "dark")]
+    return json.dumps([["#" + ink for ink in re.findall(r"0x([0-9a-f]{6})", table)] for table in tables])
+
+
 def hero():
     """The position switch, as a picture until the scripts have put the live one in its place."""
     numbers = json.loads(read("switch.json"))
     with open(os.path.join(HERE, "..", "docs", "switch.svg"), encoding="utf-8") as file:
-        return HERO % (numbers["title"], numbers["about"], file.read())
+        return HERO % (numbers["title"], numbers["about"], file.read()) + BOARD
 
 
 def contents(page):
@@ -144,9 +161,10 @@ def main():
     page = page.replace("</body>", '<script type="application/gzip" id="library">%s</script>\n'
                         '<script type="application/gzip" id="trained">%s</script>\n'
                         '<script type="application/json" id="switch">%s</script>\n'
+                        '<script type="application/json" id="inks">%s</script>\n'
                         '<script type="application/json" id="found">%s</script>\n'
                         '<script type="application/json" id="tables">%s</script>\n<script>%s</script>\n</body>'
-                        % (pack(module), pack(os.path.join(HERE, "trained.safetensors")), read("switch.json").strip(), read("found.json").strip(),
+                        % (pack(module), pack(os.path.join(HERE, "trained.safetensors")), read("switch.json").strip(), inks(), read("found.json").strip(),
                            read("tables.json").strip(), script), 1)
     styles = sorted({style_hash(text) for text in re.findall(r"<style>(.*?)</style>", page, flags=re.S)})
     policy = "default-src 'none'; script-src 'wasm-unsafe-eval' %s; style-src %s; img-src data:; base-uri 'none'; form-action 'none'" % (

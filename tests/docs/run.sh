@@ -23,22 +23,14 @@ else
     skip "no program in this build, or no python3"
 fi
 
-begin docs/terms.svg
-if [ -x "$LOCUS" ] && command -v python3 >/dev/null 2>&1; then
-    draw() { "$LOCUS" schemes --json | python3 tools/draw-terms.py >"$SCRATCH/terms.svg"; }
-    check "locus schemes --json | tools/draw-terms.py" draw
-    check "stale: locus schemes --json | tools/draw-terms.py > docs/terms.svg" \
-        cmp docs/terms.svg "$SCRATCH/terms.svg"
+begin docs/stills
+if [ -x "$LOCUS" ] && command -v node >/dev/null 2>&1; then
+    check "tools/stills.mjs" node --no-warnings tools/stills.mjs "$SCRATCH" "$LOCUS"
+    for picture in switch.svg product.svg; do
+        check "stale: node tools/stills.mjs docs build/locus" cmp "docs/$picture" "$SCRATCH/$picture"
+    done
 else
-    skip "no program in this build, or no python3"
-fi
-
-begin docs/switch.svg
-if command -v node >/dev/null 2>&1; then
-    check "tools/stills.mjs" node --no-warnings tools/stills.mjs "$SCRATCH"
-    check "stale: node tools/stills.mjs docs" cmp docs/switch.svg "$SCRATCH/switch.svg"
-else
-    skip "node is not installed"
+    skip "no program in this build, or no node"
 fi
 
 begin docs/kernel-pictures

@@ -398,6 +398,38 @@ def maps(page):
     return found + ([] if inks else ["a term has not its colour"])
 
 
+def board(page):
+    """Every scheme of the board has the terms that it declares, and areas of the size that `locus explain` finds."""
+    found = []
+    page.visit()
+    said = page.tab.evaluate("""Object.entries(locusPage.products).map(([name, product]) => {
+        document.querySelector(`[data-scheme=${name}]`).click();
+        const scheme = locusPage.locus.schemes.find(s => s.name === name), parts = [...product.quarters, ...product.more].flatMap(p => p.term ?? []);
+        return {name, declared: scheme.terms, parts, shares: locusPage.board.shares[name] ?? null, struck: document.querySelectorAll('.product .dropped').length,
+            lit: document.querySelectorAll('.board > svg circle:not(.socket)').length, text: document.querySelector('.product svg').textContent};
+    })""")
+    names = ["content", "content-position", "position-content", "position-position", "bias", "value", "rotation", "input"]
+    for one in said:
+        declared = {name for bit, name in enumerate(names) if one["declared"] >> bit & 1}
+        # What is not declared: Transformer-XL's own terms, the product of two sums in the input; RoPE turns its content.
+        own = {"transformer_xl": {"u.k", "w.r"}, "sinusoidal": set(names[1:4])}.get(one["name"], set())
+        if set(one["parts"]) != (declared | own) - ({"content"} if one["name"] == "rope" else set()):
+            found.append("%s has %s, declares %s" % (one["name"], sorted(one["parts"]), sorted(declared)))
+        if one["struck"] != 4 - len([p for p in one["parts"] if p not in ("bias", "value", "input")]) or one["lit"] != len(one["parts"]):
+            found.append("%s: %d struck out, %d lit" % (one["name"], one["struck"], one["lit"]))
+        if one["shares"] is None:
+            continue
+        answer = json.loads(subprocess.run([page.locus, "explain", os.path.join(MODELS, one["name"]), "--text", "it is a truth universally",
+                                            "--json"], capture_output=True, text=True, check=True).stdout)
+        for term in answer.get("terms", []):
+            share = sum(term["share"][0]) / len(term["share"][0])
+            if abs(share - one["shares"][term["name"]]) > 0.02:
+                found.append("%s: %s is %g, expected %g" % (one["name"], term["name"], one["shares"][term["name"]], share))
+    if sum(one["shares"] is not None for one in said) < 6:
+        found.append("areas of too few schemes")
+    return found
+
+
 def shell(page):
     """The line to copy gives the numbers of the view: what it cannot say is left to the case file."""
     found = []
@@ -510,7 +542,7 @@ def main():
         for scheme in names[::4] if os.environ.get("LOCUS_TEST_SAMPLE") else names:
             report("controls/" + scheme, controls, scheme)
             report("numbers/" + scheme, numbers, scheme)
-        for case in (keyboard_tour, pointer, touch, shared_address, anchors, one_view, maps, shell, hostile, lessons, trained, findings, tables):
+        for case in (keyboard_tour, pointer, touch, shared_address, anchors, one_view, board, maps, shell, hostile, lessons, trained, findings, tables):
             report(case.__name__, case)
         report("console", lambda page: look_at.console(page.visit().tab))
         report("network", lambda page: look_at.requests(page.visit().tab, page.url))
