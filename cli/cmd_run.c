@@ -253,7 +253,7 @@ const cli_command cmd_run = {
     .operand =
         {.name = "MODEL",
          .help =
-             "a folder with config.json, model.safetensors or pytorch_model.bin, tokenizer files",
+             "a folder with config.json, model.safetensors or pytorch_model.bin, tokenizer files; or a .gguf file",
          .kind = CLI_INPUT,
          .required = 1,
          .offset = offsetof(run_values, model)},

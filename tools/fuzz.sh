@@ -16,10 +16,11 @@ export ASAN_OPTIONS="${ASAN_OPTIONS:-quarantine_size_mb=4}"
 sources() { # TARGET: what it is made of
     case $1 in
     fuzz_json) ;;
-    fuzz_torch) echo tests/fuzz/scratch.c ;;
+    fuzz_torch) echo tests/fuzz/scratch.c tests/fuzz/tensors.c ;;
+    fuzz_gguf) echo tests/fuzz/scratch.c tests/fuzz/tensors.c src/model/gguf.c src/model/settings.c ;;
     fuzz_case) echo tests/fuzz/scratch.c src/case/load.c src/case/metadata.c src/schemes/*.c ;;
     fuzz_config | fuzz_generation | fuzz_index | fuzz_weights)
-        echo tests/fuzz/scratch.c tests/fuzz/model.c src/model/settings.c src/model/families.c src/model/checkpoint.c \
+        echo tests/fuzz/scratch.c tests/fuzz/model.c src/model/settings.c src/model/families.c src/model/checkpoint.c src/model/gguf.c \
             src/model/rope.c src/model/generate/settings.c src/model/generate/restrict.c src/model/families/*.c src/schemes/*.c \
             "${BUILD:-build}/liblocus-parts.a" -fopenmp ;; # what the families append to a program is not run
     fuzz_body) # the readers of requests; what they call beyond them is the library's

@@ -140,7 +140,7 @@ python_packages="numpy pytest scikit-build-core ninja auditwheel"
 torch_package=torch==2.13.0
 transformers_package=transformers==4.57.6
 sentence_package=sentence-transformers==5.7.0
-sentencepiece_packages="sentencepiece==0.2.3 protobuf"
+sentencepiece_packages="sentencepiece==0.2.3 protobuf gguf==0.19.0"
 client_packages="openai==3.51.0" # asks locus serve
 
 # In venv-new: today's libraries, beside everything of the first venv that they can share.

@@ -37,9 +37,10 @@ typedef struct locus_file locus_file;
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_file_open(locus_file **file, const char *path,
                                                         const locus_allocator *allocator,
                                                         locus_error *error);
-/* The same for files that hold the weights of a model: safetensors, or the ZIP of torch.save
- * (pytorch_model.bin), a dict of plain tensors; nothing of its pickle is executed. Views come
- * back dense; reading a transposed one takes memory. */
+/* The same for files that hold the weights of a model: safetensors; the ZIP of torch.save
+ * (pytorch_model.bin), a dict of plain tensors, nothing of whose pickle is executed; GGUF of
+ * floats and Q8_0, whose blocks come back as F32. Views come back dense; reading a transposed one
+ * takes memory. */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_weights_open(locus_file **file, const char *path,
                                                            const locus_allocator *allocator,
                                                            locus_error *error);

@@ -83,6 +83,29 @@ locus_status locus_file_add(locus_file *file, const locus_file_tensor *tensor,
     return locus_fail_in(error, status, name);
 }
 
+locus_status locus_file_add_metadata(locus_file *file, const char *key, const char *value,
+                                     locus_error *error)
+{
+    char name[LOCUS_FILE_NAME_TEXT];
+    const size_t key_bytes = strlen(key) + 1, value_bytes = strlen(value) + 1;
+    const char *fault = locus_file_name_fault(key, key_bytes - 1);
+    if (fault == NULL && locus_names_find(&file->metadata_names, key) != LOCUS_NAMES_NONE)
+        fault = "found the key twice, expected once";
+    if (fault == NULL && file->metadata.count == LOCUS_FILE_MAX_METADATA)
+        fault = "found one more key, expected at most 1000000";
+    if (fault != NULL)
+        return locus_fail(error, LOCUS_ERR_FORMAT, "%s: %s",
+                          locus_escape(name, sizeof name, key, key_bytes - 1), fault);
+    char *pair = locus_arena_take(&file->arena, key_bytes + value_bytes, 1);
+    if (pair == NULL) return no_memory(error);
+    memcpy(pair, key, key_bytes);
+    memcpy(pair + key_bytes, value, value_bytes);
+    locus_file_entry *entry = locus_list_push(&file->metadata, file->allocator);
+    if (entry == NULL) return no_memory(error);
+    entry->key = pair;
+    return locus_names_add(&file->metadata_names, file->allocator) ? LOCUS_OK : no_memory(error);
+}
+
 /* ---- reading ---- */
 
 enum { BLOCKS = 64 }; /* read at a time */

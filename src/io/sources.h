@@ -21,6 +21,10 @@ typedef struct locus_file_source {
 locus_status locus_file_add(locus_file *file, const locus_file_tensor *tensor,
                             const locus_file_source *source, locus_error *error);
 
+/* A text of the file, by its key. */
+locus_status locus_file_add_metadata(locus_file *file, const char *key, const char *value,
+                                     locus_error *error);
+
 /* Bytes [from, from + count) of a tensor as if it lay dense; whole numbers where it does not. */
 locus_status locus_source_read(const locus_file *file, size_t index, uint64_t from, size_t count,
                                void *out, locus_error *error);

@@ -43,8 +43,9 @@ struct locus_file {
 locus_file *locus_file_new(int descriptor, uint64_t bytes, const char *path,
                            const locus_allocator *allocator);
 
-/* What torch.save writes (torch_open.c). */
+/* What torch.save writes (torch_open.c); GGUF (gguf_open.c). */
 locus_status locus_file_parse_torch(locus_file *file, locus_error *error);
+locus_status locus_file_parse_gguf(locus_file *file, locus_error *error);
 
 /* Parse the JSON at byte 8 into file->tensors and file->metadata. */
 locus_status locus_file_parse(locus_file *file, locus_error *error);

@@ -35,6 +35,7 @@ static locus_status refuse_tar(locus_file *file, locus_error *error)
 #define MAGIC(text) text, sizeof(text) - 1
 static const kind kinds[] = {
     {MAGIC("PK\3\4"), locus_file_parse_torch},
+    {MAGIC("GGUF"), locus_file_parse_gguf},
     {MAGIC("\200\2\212\nl\374\234F\371 j\250P\31"), refuse_legacy},
 };
 

@@ -10,6 +10,7 @@
 #include "core/memory.h"
 #include "io/system.h"
 #include "io/tensorfile.h"
+#include "model/gguf.h"
 
 /* ---- files ---- */
 
@@ -62,6 +63,18 @@ static locus_status open_shards(model_checkpoint *c, const char *folder, const c
     return status;
 }
 
+/* A model that is one GGUF file. */
+static locus_status open_gguf(model_checkpoint *c, const char *path, locus_error *error)
+{
+    const char *slash = strrchr(path, '/');
+    LOCUS_TRY(locus_weights_open(&c->files[0], path, c->allocator, error));
+    c->file_count = 1;
+    c->names[0] = locus_arena_copy(&c->arena, slash == NULL ? path : slash + 1,
+                                   strlen(slash == NULL ? path : slash + 1));
+    c->gguf = model_gguf_architecture(c->files[0]);
+    return c->names[0] != NULL ? LOCUS_OK : no_memory(error);
+}
+
 /* The first of these that is there; safetensors, where nothing is. */
 static locus_status open_any(model_checkpoint *c, const char *folder, locus_error *error)
 {
@@ -90,7 +103,8 @@ locus_status model_checkpoint_open(model_checkpoint *c, const char *folder,
                             .arena = {.allocator = allocator},
                             .family = family,
                             .description = d};
-    const locus_status status = open_any(c, folder, error);
+    const locus_status status =
+        model_is_gguf(folder) ? open_gguf(c, folder, error) : open_any(c, folder, error);
     if (status != LOCUS_OK) model_checkpoint_close(c);
     return status;
 }
@@ -101,6 +115,8 @@ void model_checkpoint_close(model_checkpoint *c)
     c->file_count = 0;
     locus_arena_clear(&c->arena);
 }
+
+enum { NAME = 256 };
 
 /* ---- slots ---- */
 
@@ -335,11 +351,17 @@ static int spell_old(char *out)
 
 static int find_name(const model_checkpoint *c, const char *name, model_place *found)
 {
+    char stored[NAME];
+    if (c->gguf != NULL) {
+        if (!model_gguf_name(c->gguf, name, stored, sizeof stored)) return 0;
+        name = stored;
+    }
     for (size_t f = 0; f < c->file_count; f++) {
         const size_t i = locus_names_find(&c->files[f]->tensor_names, name);
         const locus_file_tensor *tensor = locus_file_tensor_at(c->files[f], i);
         if (tensor == NULL) continue;
-        *found = (model_place){f, i, tensor};
+        *found = (model_place){f, i, tensor, 0};
+        if (c->gguf != NULL) found->heads_in_pairs = model_gguf_heads(c->gguf, c->files[f], name);
         return 1;
     }
     return 0;
@@ -439,22 +461,47 @@ static void convert(float *to, const void *from, const char *dtype, size_t count
 
 enum { PIECE = 1 << 16 }; /* numbers converted at a time */
 
-locus_status model_checkpoint_values(model_checkpoint *c, const model_place *p, float *to,
-                                     uint64_t count, locus_error *error)
+/* Numbers [first, first + count) as they lie in the file. */
+static locus_status read_values(model_checkpoint *c, const model_place *p, float *to,
+                                uint64_t first, uint64_t count, locus_error *error)
 {
     const locus_file *file = c->files[p->file];
     const uint64_t bytes = p->tensor->bits / 8;
     if (strcmp(p->tensor->dtype, "F32") == 0)
-        return locus_file_read(file, p->index, 0, count * bytes, to, error);
+        return locus_file_read(file, p->index, first * bytes, count * bytes, to, error);
     void *piece = locus_allocate(c->allocator, PIECE, sizeof(double));
     locus_status status = piece != NULL ? LOCUS_OK : no_memory(error);
     for (uint64_t at = 0; status == LOCUS_OK && at < count; at += PIECE) {
         const uint64_t some = count - at < PIECE ? count - at : PIECE;
-        status = locus_file_read(file, p->index, at * bytes, some * bytes, piece, error);
+        status = locus_file_read(file, p->index, (first + at) * bytes, some * bytes, piece, error);
         if (status == LOCUS_OK) convert(to + at, piece, p->tensor->dtype, (size_t)some);
     }
     locus_release(c->allocator, piece);
     return status;
+}
+
+/* Row h D + D/2 s + i of a head h is row h D + 2 i + s of the file. */
+static locus_status read_pairs(model_checkpoint *c, const model_place *p, float *to, uint64_t count,
+                               locus_error *error)
+{
+    const uint64_t rows = p->tensor->shape[0], row = count / rows;
+    const uint64_t head = rows / p->heads_in_pairs, half = head / 2;
+    for (uint64_t r = 0; r < rows; r++) {
+        const uint64_t in = r % head, from = r - in + 2 * (in % half) + in / half;
+        LOCUS_TRY(read_values(c, p, to + r * row, from * row, row, error));
+    }
+    return LOCUS_OK;
+}
+
+locus_status model_checkpoint_values(model_checkpoint *c, const model_place *p, float *to,
+                                     uint64_t count, locus_error *error)
+{
+    const uint64_t heads = p->heads_in_pairs;
+    if (heads == 0) return read_values(c, p, to, 0, count, error);
+    if (count == 0 || p->tensor->shape[0] % (2 * heads) != 0)
+        return locus_fail(error, LOCUS_ERR_FORMAT, "%s: tensor %s: found rows that are no pairs",
+                          c->names[p->file], p->tensor->name);
+    return read_pairs(c, p, to, count, error);
 }
 
 static locus_status check_tensor(const model_checkpoint *c, const char *name, const model_place *p,

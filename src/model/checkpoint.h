@@ -15,6 +15,7 @@ enum { MODEL_SHARDS = 256, MODEL_NAME = 256 };
 typedef struct model_place {
     size_t file, index;
     const locus_file_tensor *tensor;
+    uint64_t heads_in_pairs; /* GGUF: whose rows lie in pairs; 0: in order */
 } model_place;
 
 typedef struct model_checkpoint {
@@ -29,6 +30,7 @@ typedef struct model_checkpoint {
      * failure: to list what a configuration wants */
     void (*listen)(void *listener, const char *name, const uint64_t *shape, size_t rank);
     void *listener;
+    const struct gguf_architecture *gguf; /* of a GGUF file, whose names are others; else NULL */
 } model_checkpoint;
 
 locus_status model_checkpoint_open(model_checkpoint *c, const char *folder,

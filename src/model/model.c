@@ -12,6 +12,7 @@
 #include "core/memory.h"
 #include "io/system.h"
 #include "model/generate/generate.h"
+#include "model/gguf.h"
 
 /* ---- config.json ---- */
 
@@ -80,7 +81,9 @@ static locus_status read_config(locus_model *m, const char *folder, locus_error 
     model_settings s;
     const char *type = NULL;
     m->stacks[0].arena = &m->texts;
-    LOCUS_TRY(model_settings_read(&s, folder, "config.json", m->allocator, error));
+    LOCUS_TRY(model_is_gguf(folder)
+                  ? model_gguf_settings(&s, folder, m->allocator, error)
+                  : model_settings_read(&s, folder, "config.json", m->allocator, error));
     locus_status status = model_setting_text(&s, "model_type", NULL, &type, error);
     if (status == LOCUS_OK && type == NULL)
         status = model_setting_refuse(&s, "model_type", "the name of a family", error);
@@ -89,6 +92,9 @@ static locus_status read_config(locus_model *m, const char *folder, locus_error 
         status = m->family != NULL ? m->family->describe(&s, &m->stacks[0], error)
                                    : unknown_family(type, error);
     }
+    m->pooling = model_is_gguf(folder) && model_setting_find(&s, "gguf_pooling") != NULL
+                     ? LOCUS_MODEL_POOL_CLS
+                     : LOCUS_MODEL_POOL_MEAN;
     if (status == LOCUS_OK) status = read_head(m, &s, error);
     if (status == LOCUS_OK) status = read_labels(m, &s, error);
     if (m->stacks[0].kv_heads == 0) m->stacks[0].kv_heads = m->stacks[0].heads;
@@ -161,7 +167,6 @@ static locus_status read_modules(locus_model *m, const char *folder, locus_error
 {
     model_settings s;
     locus_arena arena = {.allocator = m->allocator};
-    m->pooling = LOCUS_MODEL_POOL_MEAN;
     const char *path = model_join(&arena, folder, "modules.json", '/');
     const int there = path != NULL && locus_system_exists(path);
     locus_arena_clear(&arena);

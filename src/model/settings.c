@@ -120,14 +120,10 @@ static locus_status read_source(void *context, uint64_t at, void *out, size_t co
 /* A container beside every scalar is more than any configuration has. */
 static const json_limits limits = {.text = MOST_STRING, .values = 2 * (size_t)MOST_SCALARS};
 
-static locus_status scan(model_settings *s, int descriptor, uint64_t bytes, locus_error *error)
+/* The list of what the tree holds. */
+static locus_status list_scalars(model_settings *s, locus_error *error)
 {
-    source_file file = {descriptor};
-    const locus_json_source source = {.read = read_source, .context = &file, .end = bytes};
     walk w = {.settings = s, .error = error};
-    const locus_status status =
-        locus_json_tree_read(&s->tree, &source, &limits, s->allocator, error);
-    if (status != LOCUS_OK) return locus_fail_in(error, status, s->file);
     const locus_json_kind kind = s->tree.root->kind;
     if (kind != LOCUS_JSON_OBJECT && kind != LOCUS_JSON_ARRAY)
         return locus_fail(error, LOCUS_ERR_FORMAT, "%s: expected an object or a list", s->file);
@@ -135,11 +131,37 @@ static locus_status scan(model_settings *s, int descriptor, uint64_t bytes, locu
     return sort(s, error);
 }
 
-locus_status model_settings_read(model_settings *s, const char *folder, const char *file,
-                                 const locus_allocator *allocator, locus_error *error)
+static locus_status scan(model_settings *s, int descriptor, uint64_t bytes, locus_error *error)
+{
+    source_file file = {descriptor};
+    const locus_json_source source = {.read = read_source, .context = &file, .end = bytes};
+    const locus_status status =
+        locus_json_tree_read(&s->tree, &source, &limits, s->allocator, error);
+    if (status != LOCUS_OK) return locus_fail_in(error, status, s->file);
+    return list_scalars(s, error);
+}
+
+static void begin(model_settings *s, const char *file, const locus_allocator *allocator)
 {
     *s = (model_settings){.allocator = allocator, .file = file, .arena = {.allocator = allocator}};
     s->list.item_bytes = sizeof(model_setting);
+}
+
+locus_status model_settings_parse(model_settings *s, const char *file, const char *text,
+                                  const locus_allocator *allocator, locus_error *error)
+{
+    begin(s, file, allocator);
+    locus_status status =
+        locus_json_tree_parse(&s->tree, text, strlen(text), &limits, allocator, error);
+    status = status == LOCUS_OK ? list_scalars(s, error) : locus_fail_in(error, status, file);
+    if (status != LOCUS_OK) model_settings_free(s);
+    return status;
+}
+
+locus_status model_settings_read(model_settings *s, const char *folder, const char *file,
+                                 const locus_allocator *allocator, locus_error *error)
+{
+    begin(s, file, allocator);
     uint64_t bytes = 0;
     int descriptor = -1;
     const char *path = model_join(&s->arena, folder, file, '/');

@@ -30,6 +30,9 @@ typedef struct model_settings {
 /* FOLDER/FILE. On failure nothing is left to free. */
 locus_status model_settings_read(model_settings *settings, const char *folder, const char *file,
                                  const locus_allocator *allocator, locus_error *error);
+/* The same of a text in memory; `file` names it in messages. */
+locus_status model_settings_parse(model_settings *settings, const char *file, const char *text,
+                                  const locus_allocator *allocator, locus_error *error);
 void model_settings_free(model_settings *settings);
 
 /* NULL: there is no such scalar, or it is null. */

@@ -39,6 +39,11 @@ static locus_status read_path(read_files *f, const char *path)
         f->folder = path;
         return read_folder(f);
     }
+    if (ends_with(path, ".gguf"))
+        return locus_fail(f->error, LOCUS_ERR_FORMAT,
+                          "%s: found a GGUF file, whose tokenizer is not read, expected tokenizer "
+                          "files (--tokenizer PATH)",
+                          path);
     if (ends_with(path, ".json")) return locus_read_tokenizer_json(f, path);
     f->file = path;
     return locus_read_by_class(f);

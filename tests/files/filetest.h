@@ -83,6 +83,7 @@ void test_layout(void);
 void test_large(void);
 void test_foreign(void);
 void test_torch(void);
+void test_gguf(void);
 void test_writer(void);
 void test_allocations(void);
 

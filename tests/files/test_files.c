@@ -21,6 +21,7 @@ int main(int argc, char **argv)
     test_large();
     test_foreign();
     test_torch();
+    test_gguf();
     test_writer();
     test_allocations();
     folder_remove();

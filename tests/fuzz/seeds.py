@@ -166,6 +166,26 @@ def torch():
     yield "empty", stored([("m/data.pkl", b"\x80\2ccollections\nOrderedDict\n)R}X\1\0\0\0aNsb.")])
 
 
+def gguf():
+    """A Llama of one head and one layer, as far as its names go."""
+    def text(value):
+        return struct.pack("<Q", len(value)) + value
+
+    def number(key, value):
+        return text(b"llama." + key) + struct.pack("<II", 4, value)
+
+    sizes = ((b"embedding_length", 32), (b"block_count", 1), (b"attention.head_count", 1), (b"feed_forward_length", 32),
+             (b"context_length", 8), (b"rope.dimension_count", 32))
+    values = [text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama"),
+              text(b"llama.attention.layer_norm_rms_epsilon") + struct.pack("<If", 6, 1e-5),
+              text(b"tokenizer.ggml.tokens") + struct.pack("<IIQ", 9, 8, 2) + text(b"a") + text(b"b"),
+              *(number(key, value) for key, value in sizes)]
+    tensors = [text(name) + struct.pack("<IQQIQ", 2, 32, 1, kind, at)
+               for name, kind, at in ((b"token_embd.weight", 8, 0), (b"blk.0.attn_q.weight", 1, 64), (b"output.weight", 0, 128))]
+    head = struct.pack("<4sIQQ", b"GGUF", 3, len(tensors), len(values)) + b"".join(values + tensors)
+    yield "one", head + bytes(-len(head) % 32 + 256)
+
+
 def case():
     for path in glob.glob("tests/golden/*/*.safetensors"):
         if os.path.getsize(path) <= 6000:
@@ -201,7 +221,7 @@ def body():
 
 TARGETS = {"fuzz_tokenizer_json": tokenizer_json, "fuzz_sentencepiece": sentencepiece, "fuzz_folder": folder,
            "fuzz_text": text, "fuzz_config": config, "fuzz_generation": generation, "fuzz_index": index,
-           "fuzz_weights": weights, "fuzz_torch": torch, "fuzz_case": case, "fuzz_json": tree, "fuzz_regex": regex, "fuzz_body": body}
+           "fuzz_weights": weights, "fuzz_torch": torch, "fuzz_gguf": gguf, "fuzz_case": case, "fuzz_json": tree, "fuzz_regex": regex, "fuzz_body": body}
 
 if __name__ == "__main__":
     for seed_name, seed in TARGETS[sys.argv[1]]():

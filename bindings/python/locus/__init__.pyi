@@ -139,7 +139,9 @@ class Tokenizer:
 
 class Model:
     info: dict[str, Any]
-    def __init__(self, folder: str | PathLike[str], *, threads: int = 0) -> None: ...
+    def __init__(
+        self, folder: str | PathLike[str], *, threads: int = 0, tokenizer: str | PathLike[str] | None = None
+    ) -> None: ...
     @property
     def tokenizer(self) -> Tokenizer: ...
     @property

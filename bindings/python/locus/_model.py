@@ -91,12 +91,13 @@ def _sayable(scheme, options):
     }
 
 
-def _reopened(folder, threads):
-    return Model(folder, threads=threads)
+def _reopened(folder, threads, tokenizer):
+    return Model(folder, threads=threads, tokenizer=tokenizer)
 
 
 class Model:
-    """A trained model: config.json, model.safetensors and tokenizer files in one folder.
+    """A trained model: config.json, model.safetensors and tokenizer files in one folder; or a GGUF file, with `tokenizer`,
+    a folder or a file.
 
     >>> model = locus.Model("all-MiniLM-L6-v2")
     >>> model(["The cat sleeps.", "A kitten is napping."]).shape      # embeddings
@@ -109,15 +110,16 @@ class Model:
     The model never changes; threads may share it. `locus.torch.Model` trains one.
     """
 
-    def __init__(self, folder, *, threads=0, _trainable=False):
+    def __init__(self, folder, *, threads=0, tokenizer=None, _trainable=False):
         self._handle = _native.model_open(folder, threads, _trainable)
         self._folder, self._threads = folder, threads
+        self._tokenizer_path = folder if tokenizer is None else tokenizer
         self.info = _native.model_info(self._handle)
         self._tokenizer = None
 
     def __reduce__(self):
         """A copy in another process reads the folder again."""
-        return _reopened, (os.path.abspath(os.fspath(self._folder)), self._threads)
+        return _reopened, (os.path.abspath(os.fspath(self._folder)), self._threads, os.path.abspath(os.fspath(self._tokenizer_path)))
 
     def __deepcopy__(self, memo):
         return self  # it never changes
@@ -130,7 +132,7 @@ class Model:
     def tokenizer(self):
         """Its Tokenizer, read when it is first asked for."""
         if self._tokenizer is None:
-            self._tokenizer = Tokenizer(self._folder)
+            self._tokenizer = Tokenizer(self._tokenizer_path)
         return self._tokenizer
 
     @property

@@ -64,7 +64,7 @@ def _opened(folder, threads: int) -> Model:
             if name != "modules.json":
                 os.symlink(os.path.abspath(os.path.join(folder, name)), os.path.join(alone, name))
         model = Model(alone, threads=threads)
-    model._folder = folder
+    model._folder = model._tokenizer_path = folder
     return model
 
 
