@@ -24,12 +24,15 @@ typedef struct page_lesson {
     const char *title;
     const char *formula;                   /* MathML, the inside of <math>   */
     const char *said;                      /* the same as plain text         */
+    const char *because;                   /* what failed before; NULL: none */
     const char *sentences[PAGE_SENTENCES]; /* they teach                     */
     const char *scheme, *what;             /* of the picture                 */
     const char *options[3];                /* NAME=VALUE                     */
     uint32_t heads;                        /* 0: the usual number            */
     const char *caption;
     const char *code;     /* C; all of them in a row make one source file    */
+    const char *python;   /* three tokens of two channels, with what it prints;
+                             all of them in a row make one program           */
     const char *costs[3]; /* schemes whose numbers belong here               */
     const char *papers;   /* authors, year, title                            */
 } page_lesson;

@@ -105,14 +105,27 @@ static void print_formula(FILE *out, const page_lesson *lesson)
     fprintf(out, "\">%s</math>\n</div>\n", lesson->formula);
 }
 
+static void print_block(FILE *out, const page_lesson *lesson, const char *title,
+                        const char *language, const char *code)
+{
+    fprintf(out,
+            "<details%s aria-label=\"%s, folded: %s\">\n<summary>%s</summary>\n<pre "
+            "tabindex=\"0\" role=\"group\" aria-label=\"%s: %s\"><code class=\"language-%s\">",
+            strcmp(language, "c") == 0 ? " open" : "", title, lesson->title, title, title,
+            lesson->title, language);
+    page_escape(out, code);
+    fputs("</code></pre>\n</details>\n", out);
+}
+
 static void print_code(FILE *out, const page_lesson *lesson)
 {
-    fprintf(
-        out,
-        "<pre tabindex=\"0\" role=\"group\" aria-label=\"Code: %s\"><code class=\"language-c\">",
-        lesson->title);
-    page_escape(out, lesson->code);
-    fputs("</code></pre>\n", out);
+    char shell[256];
+    snprintf(shell, sizeof shell,
+             "locus schemes %s\nlocus explain --scheme %s --tokens \"a b a\" --query 2\n",
+             lesson->scheme, lesson->scheme);
+    print_block(out, lesson, "C", "c", lesson->code);
+    print_block(out, lesson, "Python, small enough for paper", "python", lesson->python);
+    print_block(out, lesson, "Shell", "sh", shell);
 }
 
 /* Two to open, three to go on. */
@@ -130,6 +143,7 @@ void page_print_lesson(FILE *out, const demo *d, const page_lesson *lesson,
     const int level = lesson->part ? 3 : 2;
     fprintf(out, "<section id=\"%s\" aria-labelledby=\"%s-heading\">\n", lesson->id, lesson->id);
     fprintf(out, "<h%d id=\"%s-heading\">%s</h%d>\n", level, lesson->id, lesson->title, level);
+    if (lesson->because != NULL) fprintf(out, "<p class=\"because\">%s</p>\n", lesson->because);
     print_formula(out, lesson);
     print_sentences(out, lesson);
     print_figure(out, lesson, drawing);

@@ -50,6 +50,8 @@ const char *const page_style[] = {
     "p code,li code,figcaption code{background:var(--soft);padding:.1em .3em;border-radius:.25rem;font-size:.9em}",
     "pre{margin:0;padding:1rem;overflow-x:auto;background:var(--soft);border-radius:.375rem;font-size:.84rem;line-height:1.5;",
     "tab-size:4}",
+    "summary{min-height:44px;line-height:44px;cursor:pointer;font-weight:600}.because{color:var(--faint);border-left:3px solid "
+    "var(--line);padding-left:1rem}",
     ".scroll{overflow-x:auto;margin:0 0 1rem}",
     "@media (min-width:62.01rem){.broad{width:58rem;margin-left:calc(50% - 29rem)}}",
     "table{border-collapse:collapse;font-size:.9rem;line-height:1.4;font-variant-numeric:tabular-nums;width:100%}",

@@ -24,8 +24,8 @@ const page_lesson page_absolute[] = {
             "do learn from that alone (Kazemnejad et al. 2023); everything below says more openly where a token "
             "is, at one of eight places in the score.",
         },
-        .scheme = "none", .what = "attention",
-        .caption = "The weights of four heads without positions. Queries run down, keys across; the contents "
+        .scheme = "none", .what = "attention", .heads = 1,
+        .caption = "The weights of a head without positions. Queries run down, keys across; the contents "
                    "are made up, and equal words have equal contents.",
         .code =
             "#include <locus/locus.h>\n"
@@ -55,6 +55,23 @@ const page_lesson page_absolute[] = {
             "    if (locus_config_init(&config, \"none\") != LOCUS_OK) return LOCUS_ERR_SCHEME;\n"
             "    return attend(&config, &in, results, error);\n"
             "}\n",
+        .python =
+            "import numpy as np\n"
+            "import locus\n"
+            "\n"
+            "np.set_printoptions(precision=3, suppress=True)\n"
+            "x = np.array([[1, 0], [0, 1], [1, 0]], \"f\")  # on paper: \"a b a\", three tokens of two channels\n"
+            "qkv = [x[None, None]] * 3                    # q = k = v = x\n"
+            "\n"
+            "def explain(*qkv, **scheme):  # the last token asks: each term for the keys 0, 1, 2, then their sum\n"
+            "    found = locus.explain(*qkv, scale=1, **scheme)\n"
+            "    for name, term in found.terms.items():\n"
+            "        print(name, term[2])\n"
+            "    print(\"score\", found.score[2])\n"
+            "\n"
+            "explain(*qkv)\n"
+            "# content [1. 0. 1.]\n"
+            "# score [1. 0. 1.]\n",
         .costs = {"none"},
         .papers = "Vaswani et al. 2017, <cite>Attention Is All You Need</cite>. Kazemnejad et al. 2023, <cite>The "
                   "Impact of Positional Encoding on Length Generalization in Transformers</cite>.",
@@ -65,8 +82,10 @@ const page_lesson page_absolute[] = {
         .formula = LINES(
             LINE(Q, EQUALS SUB(I("W"), I("q")) BRACKETS(SUB(I("x"), I("m")) PLUS SUB(I("p"), I("m"))))
             LINE(K, EQUALS SUB(I("W"), I("k")) BRACKETS(SUB(I("x"), I("n")) PLUS SUB(I("p"), I("n"))))
+            LINE(V, EQUALS SUB(I("W"), I("v")) BRACKETS(SUB(I("x"), I("n")) PLUS SUB(I("p"), I("n"))))
             LINE(SCORE, EQUALS FRACTION(Q DOT K, WIDTH))),
-        .said = "q_m = W_q (x_m + p_m);  k_n = W_k (x_n + p_n);  s_mn = q_m . k_n / sqrt(D)",
+        .said = "q_m = W_q (x_m + p_m);  k_n = W_k (x_n + p_n);  v_n = W_v (x_n + p_n);  s_mn = q_m . k_n / sqrt(D)",
+        .because = "Without positions order is lost: above, both rows of <i>the</i> are equal.",
         .sentences = {
             "The simplest answer gives position <i>i</i> a vector <i>p<sub>i</sub></i> and adds it to the word that "
             "stands there, before anything is projected.",
@@ -78,7 +97,7 @@ const page_lesson page_absolute[] = {
             "examples at every position.",
             "And the table ends: a model with 512 rows has nothing to add to token 513.",
         },
-        .scheme = "learned", .what = "attention",
+        .scheme = "learned", .what = "attention", .heads = 1,
         .caption = "The same sentence after a table of positions was added to the input. The table is random "
                    "here, as before training.",
         .code =
@@ -111,6 +130,16 @@ const page_lesson page_absolute[] = {
             "    in.pos = locus_view(pos, LOCUS_F32, 2, (int64_t[]){rows, in.x.shape[2]});\n"
             "    return run_layer(&config, &in, results, error);\n"
             "}\n",
+        .python =
+            "one = np.eye(2, dtype=\"f\")               # W_q = W_k = W_v = 1\n"
+            "layer = dict(x=x[None], w_q=one, w_k=one, w_v=one, heads=1)\n"
+            "p = np.array([[0, 0], [1, 0], [1, 1]], \"f\")  # p_0, p_1, p_2; in layers they are added to v, too\n"
+            "explain(**layer, scheme=\"learned\", pos=p)\n"
+            "# content [1. 0. 1.]\n"
+            "# content-position [0. 1. 1.]\n"
+            "# position-content [1. 1. 1.]\n"
+            "# position-position [0. 1. 2.]\n"
+            "# score [2. 3. 5.]\n",
         .costs = {"learned"},
         .papers = "Gehring et al. 2017, <cite>Convolutional Sequence to Sequence Learning</cite>. Devlin et al. 2019, "
                   "<cite>BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding</cite>.",
@@ -124,6 +153,7 @@ const page_lesson page_absolute[] = {
                  EQUALS I("cos") BRACKETS(I("i") SUB(I("&omega;"), I("t"))))
             LINE(SUB(I("&omega;"), I("t")), EQUALS SUP(N("10000"), NEGATIVE N("2") I("t") O("/") I("E")))),
         .said = "p_(i,2t) = sin(i omega_t);  p_(i,2t+1) = cos(i omega_t);  omega_t = 10000^(-2t/E)",
+        .because = "The table ends: there is no row for token 513, and nothing says that place 7 lies between 6 and 8.",
         .sentences = {
             "Vaswani et al. (2017) wrote a formula instead of a table: every pair of columns is the hand of a "
             "clock, and each clock runs slower than the one before it by a constant factor.",
@@ -153,6 +183,13 @@ const page_lesson page_absolute[] = {
             "    config.options.table = LOCUS_TABLE_PAPER;\n"
             "    return run_layer(&config, &in, results, error);\n"
             "}\n",
+        .python =
+            "explain(**layer, scheme=\"sinusoidal\", table=\"paper\")  # p_i = (sin i, cos i)\n"
+            "# content [1. 0. 1.]\n"
+            "# content-position [0.    0.841 0.909]\n"
+            "# position-content [ 0.909 -0.416  0.909]\n"
+            "# position-position [-0.416  0.54   1.   ]\n"
+            "# score [1.493 0.966 3.819]\n",
         .costs = {"sinusoidal"},
         .papers = "Vaswani et al. 2017, <cite>Attention Is All You Need</cite>.",
     },

@@ -21,6 +21,8 @@ const page_lesson page_relative[] = {
             LINE(I("clip") BRACKETS(I("r")),
                  EQUALS I("max") BRACKETS(NEGATIVE I("K") O(",") I("min") BRACKETS(I("K") O(",") I("r"))))),
         .said = "r = m - n;  clip(r) = max(-K, min(K, r))",
+        .because = "A formula goes on for ever, but what was learned at place 7 says nothing about place 700: models "
+                   "with sinusoids stop copying soon after the length they were trained at.",
         .sentences = {
             "Language seldom asks whether a word is number 17; it asks whether one stands just before another: "
             "a distance <i>r</i> = <i>m</i> &minus; <i>n</i> from the key <i>n</i> to the query <i>m</i>.",
@@ -48,6 +50,12 @@ const page_lesson page_relative[] = {
             "    in.rel_k = locus_view(rel_k, LOCUS_F32, 2, (int64_t[]){7, in.q.shape[3]});\n"
             "    return locus_call_rows(LOCUS_ATTEND, &config, &in, -5, 11, rows, NULL, error);\n"
             "}\n",
+        .python =
+            "m, n = np.indices((3, 3))\n"
+            "print(np.clip(m - n, -1, 1))  # K = 1\n"
+            "# [[ 0 -1 -1]\n"
+            "#  [ 1  0 -1]\n"
+            "#  [ 1  1  0]]\n",
         .costs = {"relative_key"},
         .papers = "Shaw, Uszkoreit, Vaswani 2018, <cite>Self-Attention with Relative Position Representations</cite>. "
                   "Huang et al. 2020, <cite>Improve Transformer Models with Better Relative Position "
@@ -61,6 +69,7 @@ const page_lesson page_relative[] = {
             LINE(OUT, EQUALS SUM(I("n")) WEIGHT BRACKETS(V PLUS TABLE_ROW("RV", I("r"))))
             LINE(I("r"), EQUALS I("clip") BRACKETS(DISTANCE))),
         .said = "s_mn = q_m . (k_n + RK[r]) / sqrt(D);  out_m = sum over n of a_mn (v_n + RV[r]);  r = clip(m - n)",
+        .because = "A table by distance is a list of rows. Something has to take them into the score.",
         .sentences = {
             "Shaw, Uszkoreit and Vaswani (2018) put the distance where a token is read: one vector is added to the "
             "key when it is scored, another to the value when it is averaged.",
@@ -90,6 +99,13 @@ const page_lesson page_relative[] = {
             "    in.rel_v = locus_view(rel_v, LOCUS_F32, 2, shape);\n"
             "    return attend(&config, &in, results, error);\n"
             "}\n",
+        .python =
+            "# Rows of rel_k: n - m = -1, 0, 1, as in the paper, so clip(m - n) = 1 is the first.\n"
+            "rel_k = np.array([[2, 0], [0, 0], [0, 1]], \"f\")\n"
+            "explain(*qkv, scheme=\"shaw\", clip_left=1, clip_right=1, rel_k=rel_k)\n"
+            "# content [1. 0. 1.]\n"
+            "# content-position [2. 2. 0.]\n"
+            "# score [3. 2. 1.]\n",
         .costs = {"shaw"},
         .papers = "Shaw, Uszkoreit, Vaswani 2018, <cite>Self-Attention with Relative Position Representations</cite>.",
     },
@@ -101,11 +117,13 @@ const page_lesson page_relative[] = {
             LINE3(WORDS("(a)"), TURNED_X MATRICES X, LEADS Q DOT K)
             LINE3(WORDS("(b)"), TURNED_X MATRICES P, LEADS Q DOT WAVES)
             LINE3(WORDS("(c)"), TURNED_P MATRICES X, LEADS I("u") DOT K)
-            LINE3(WORDS("(d)"), TURNED_P MATRICES P, LEADS I("w") DOT WAVES)),
-            ROW(SCORE EQUALS FRACTION(BRACKETS(Q PLUS I("u")) DOT K PLUS BRACKETS(Q PLUS I("w")) DOT WAVES, WIDTH))),
+            LINE3(WORDS("(d)"), TURNED_P MATRICES P, LEADS I("v") DOT WAVES)),
+            ROW(SCORE EQUALS FRACTION(BRACKETS(Q PLUS I("u")) DOT K PLUS BRACKETS(Q PLUS I("v")) DOT WAVES, WIDTH))),
         .said = "(a) x_m W_q W_k x_n becomes q_m . k_n;  (b) x_m W_q W_k p_n becomes q_m . W_r R_(m-n);  "
-                "(c) p_m W_q W_k x_n becomes u . k_n;  (d) p_m W_q W_k p_n becomes w . W_r R_(m-n);  "
-                "s_mn = ((q_m + u) . k_n + (q_m + w) . W_r R_(m-n)) / sqrt(D)",
+                "(c) p_m W_q W_k x_n becomes u . k_n;  (d) p_m W_q W_k p_n becomes v . W_r R_(m-n);  "
+                "s_mn = ((q_m + u) . k_n + (q_m + v) . W_r R_(m-n)) / sqrt(D)",
+        .because = "Beyond Shaw&rsquo;s clip every distance is the same, and a text that is read in pieces needs the "
+                   "words of the piece before.",
         .sentences = {
             "Dai et al. (2019) read a long text piece by piece and keep the states of the last piece as a memory; "
             "with absolute positions both pieces would count from zero, and a token could not tell old from new.",
@@ -113,8 +131,8 @@ const page_lesson page_relative[] = {
             "replaced every one of them but the first.",
             "The key&rsquo;s position <i>p<sub>n</sub></i> becomes the sinusoid <i>R</i> of the distance with a projection "
             "<i>W<sub>r</sub></i> of its own, and the query&rsquo;s position <i>p<sub>m</sub></i>, which means nothing "
-            "where only distances count, becomes two learned vectors: <i>u</i> beside contents, <i>w</i> beside "
-            "distances (the paper calls it <i>v</i>).",
+            "where only distances count, becomes two learned vectors: <i>u</i> beside contents, <i>v</i> beside "
+            "distances (the tensor <code>w</code> of Locus).",
             "The picture shows the result: (a) and (b) vary with the query, (c) is constant down each column (a word "
             "worth looking at from anywhere), (d) is constant along each diagonal (a distance worth looking at, "
             "whatever stands there).",
@@ -139,6 +157,16 @@ const page_lesson page_relative[] = {
             "    in.w = locus_view(w, LOCUS_F32, 2, (int64_t[]){H, D});\n"
             "    return attend(&config, &in, results, error);\n"
             "}\n",
+        .python =
+            "# Rows of rel_k: W_r R for m - n = -2 .. 2. The paper's v is the tensor w.\n"
+            "rel_k = np.array([[[0, 0], [0, 0], [0, 1], [1, 0], [1, 1]]], \"f\")\n"
+            "u, v = np.array([[1, 2]], \"f\"), np.array([[0, 2]], \"f\")\n"
+            "explain(*qkv, scheme=\"transformer_xl\", delta_min=-2, rel_k=rel_k, u=u, w=v)\n"
+            "# content [1. 0. 1.]\n"
+            "# content-position [1. 1. 0.]\n"
+            "# u.k [1. 2. 1.]\n"
+            "# w.r [2. 0. 2.]\n"
+            "# score [5. 3. 4.]\n",
         .costs = {"transformer_xl"},
         .papers = "Dai et al. 2019, <cite>Transformer-XL: Attentive Language Models beyond a Fixed-Length "
                   "Context</cite>. Yang et al. 2019, <cite>XLNet</cite>. Gulati et al. 2020, <cite>Conformer: "

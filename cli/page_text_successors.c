@@ -18,6 +18,7 @@ const page_lesson page_successors[] = {
             LINE(SCORE, EQUALS CONTENT MINUS SUB(I("&sigma;"), I("h")) APART)
             LINE(SUB(I("&sigma;"), I("h")), EQUALS SUP(N("2"), NEGATIVE N("8") BRACKETS(I("h") PLUS N("1")) O("/") I("H")))),
         .said = "s_mn = q_m . k_n / sqrt(D) - sigma_h |m - n|;  sigma_h = 2^(-8 (h + 1) / H)",
+        .because = "All tables so far end, or share their last row: far words were hardly ever seen in training.",
         .sentences = {
             "Press, Smith and Lewis (2022) removed even the table: every head subtracts the distance times a fixed "
             "slope.",
@@ -40,6 +41,11 @@ const page_lesson page_successors[] = {
             "    config.causal = 1; /* no in.slopes: the published ones */\n"
             "    return attend(&config, &in, results, error);\n"
             "}\n",
+        .python =
+            "explain(*qkv, scheme=\"alibi\", slopes=np.array([0.5], \"f\"))\n"
+            "# content [1. 0. 1.]\n"
+            "# bias [-1.  -0.5 -0. ]\n"
+            "# score [ 0.  -0.5  1. ]\n",
         .costs = {"alibi"},
         .papers = "Press, Smith, Lewis 2022, <cite>Train Short, Test Long: Attention with Linear Biases Enables Input "
                   "Length Extrapolation</cite>.",
@@ -51,6 +57,7 @@ const page_lesson page_successors[] = {
         .formula = ROW(SCORE EQUALS CONTENT MINUS SUB(I("p"), I("h")) I("ln")
                        BRACKETS(N("1") PLUS SUB(I("a"), I("h")) APART)),
         .said = "s_mn = q_m . k_n / sqrt(D) - p_h ln(1 + a_h |m - n|)",
+        .because = "A straight line forbids what is far: with a steep slope no key beyond a few tokens can win.",
         .sentences = {
             "Chi et al. (2022) asked which functions of the distance may be subtracted at all, and answered with "
             "kernels that are conditionally positive definite; the constant that these leave open vanishes in the "
@@ -77,6 +84,12 @@ const page_lesson page_successors[] = {
             "    in.p = locus_view(p, LOCUS_F32, 1, (int64_t[]){in.q.shape[1]});\n"
             "    return attend(&config, &in, results, error);\n"
             "}\n",
+        .python =
+            "one_each = np.array([1], \"f\")  # - p log(1 + a |m - n|)\n"
+            "explain(*qkv, scheme=\"kerple\", form=\"log\", p=one_each, a=one_each)\n"
+            "# content [1. 0. 1.]\n"
+            "# bias [-1.099 -0.693 -0.   ]\n"
+            "# score [-0.099 -0.693  1.   ]\n",
         .costs = {"kerple"},
         .papers = "Chi et al. 2022, <cite>KERPLE: Kernelized Relative Positional Embedding for Length "
                   "Extrapolation</cite>.",
@@ -89,6 +102,8 @@ const page_lesson page_successors[] = {
             LINE(SCORE, EQUALS FRACTION(BRACKETS(SUB(I("Rot"), I("m")) Q) DOT BRACKETS(SUB(I("Rot"), I("n")) K), WIDTH))
             LINE("", EQUALS FRACTION(Q DOT BRACKETS(SUB(I("Rot"), I("n") MINUS I("m")) K), WIDTH))),
         .said = "s_mn = (Rot_m q_m) . (Rot_n k_n) / sqrt(D) = q_m . (Rot_(n-m) k_n) / sqrt(D)",
+        .because = "A bias is the same whatever the words are, and it is added to every pair of a score that is large "
+                   "anyway.",
         .sentences = {
             "Su et al. (2021) add nothing: each pair of columns of a query or key is turned by an angle that is the "
             "position times the pair&rsquo;s own speed, the speeds of the sinusoid.",
@@ -113,6 +128,10 @@ const page_lesson page_successors[] = {
             "    config.options.pairing = LOCUS_PAIRING_HALF; /* Llama; GPT-J: INTERLEAVED */\n"
             "    return attend(&config, &in, results, error);\n"
             "}\n",
+        .python =
+            "explain(*qkv, scheme=\"rope\", pairing=\"half\")  # a and a, two apart: cos 2\n"
+            "# rotation [-0.416  0.841  1.   ]\n"
+            "# score [-0.416  0.841  1.   ]\n",
         .costs = {"rope"},
         .papers = "Su et al. 2021, <cite>RoFormer: Enhanced Transformer with Rotary Position Embedding</cite>.",
     },
@@ -126,6 +145,7 @@ const page_lesson page_successors[] = {
             LINE(SUB(I("&zeta;"), I("t")), EQUALS FRACTION(N("2") I("t") PLUS N("0.4") I("D"), N("1.4") I("D")))),
         .said = "s_mn = sum over pairs t of zeta_t^((m - n) / b) times the product of the turned pairs t, over sqrt(D);  "
                 "zeta_t = (2 t + 0.4 D) / (1.4 D)",
+        .because = "The products of RoPE do not fade: far away they come back in waves.",
         .sentences = {
             "RoPE&rsquo;s waves do not die away, and at distances never seen in training a score may rise again by "
             "accident; Sun et al. (2022) give every pair a decay (in the formula <i>s</i><sup>(<i>t</i>)</sup> is "
@@ -152,6 +172,10 @@ const page_lesson page_successors[] = {
             "    config.options.scale_base = 512; /* b */\n"
             "    return attend(&config, &in, results, error);\n"
             "}\n",
+        .python =
+            "explain(*qkv, scheme=\"xpos\")\n"
+            "# rotation [-0.414  0.839  1.   ]\n"
+            "# score [-0.414  0.839  1.   ]\n",
         .costs = {"xpos"},
         .papers = "Sun et al. 2022, <cite>A Length-Extrapolatable Transformer</cite>.",
     },

@@ -15,6 +15,7 @@ const page_lesson page_terms[] = {
         .title = "T5: one number per bucket",
         .formula = ROW(SCORE EQUALS Q DOT K PLUS BUCKET_BIAS),
         .said = "s_mn = q_m . k_n + b_h[bucket(n - m)]",
+        .because = "A vector per distance is a product per query and row. Is a number enough?",
         .sentences = {
             "Raffel et al. (2020) kept a single number of all this: each head learns one bias per bucket of "
             "distances and adds it to the score.",
@@ -44,6 +45,12 @@ const page_lesson page_terms[] = {
             "    in.bias = locus_view(bias, LOCUS_F32, 2, (int64_t[]){32, in.q.shape[1]});\n"
             "    return attend(&config, &in, results, error);\n"
             "}\n",
+        .python =
+            "bias = np.array([[0], [1], [2], [3]], \"f\")  # a number per bucket, one head\n"
+            "explain(*qkv, scheme=\"t5\", buckets=4, max_distance=3, bias=bias)\n"
+            "# content [1. 0. 1.]\n"
+            "# bias [1. 1. 0.]\n"
+            "# score [2. 1. 1.]\n",
         .costs = {"t5"},
         .papers = "Raffel et al. 2020, <cite>Exploring the Limits of Transfer Learning with a Unified Text-to-Text "
                   "Transformer</cite>.",
@@ -57,6 +64,8 @@ const page_lesson page_terms[] = {
                      ROOT(N("2") I("D")))
             PLUS BUCKET_BIAS),
         .said = "s_mn = (q_m . k_n + (U_q p_m) . (U_k p_n)) / sqrt(2 D) + b_h[bucket(n - m)]",
+        .because = "One number per bucket does not know which place of the text it stands at; and where places are added "
+                   "to words, both go through the same matrices.",
         .sentences = {
             "Ke, He and Liu (2021) looked at the two mixed terms of the absolute score, word against place and "
             "place against word, and found hardly any pattern in them.",
@@ -87,6 +96,13 @@ const page_lesson page_terms[] = {
             "    in.cls = locus_view(cls, LOCUS_F32, 2, (int64_t[]){2, H});\n"
             "    return attend(&config, &in, results, error);\n"
             "}\n",
+        .python =
+            "pos_q = np.array([[[1, 0], [0, 1], [1, 1]]], \"f\")  # p_m U_q\n"
+            "pos_k = np.array([[[0, 1], [1, 0], [2, 0]]], \"f\")  # p_n U_k\n"
+            "explain(*qkv, scheme=\"tupe\", pos_q=pos_q, pos_k=pos_k)\n"
+            "# content [1. 0. 1.]\n"
+            "# position-position [1. 1. 2.]\n"
+            "# score [2. 1. 3.]\n",
         .costs = {"tupe"},
         .papers = "Ke, He, Liu 2021, <cite>Rethinking Positional Encoding in Language Pre-training</cite>.",
     },
@@ -98,6 +114,7 @@ const page_lesson page_terms[] = {
                                         TABLE_ROW("RQ", I("t")), ROOT(N("3") I("D"))))
             LINE(I("t"), EQUALS I("bucket") BRACKETS(DISTANCE))),
         .said = "s_mn = (q_m . k_n + q_m . RK[t] + k_n . RQ[t]) / sqrt(3 D);  t = bucket(m - n)",
+        .because = "TUPE&rsquo;s positions never meet its words: no word can ask for a distance.",
         .sentences = {
             "He et al. (2021) keep the cross terms that TUPE drops and make them relative: a token is two vectors, "
             "a word and a place, and the score is the sum of what they say to each other.",
@@ -128,6 +145,16 @@ const page_lesson page_terms[] = {
             "    in.rel_q = locus_view(rel_q, LOCUS_F32, 3, shape);\n"
             "    return attend(&config, &in, results, error);\n"
             "}\n",
+        .python =
+            "# Row t = clip(m - n + span) of both tables. The paper writes delta(n, m) for the second term,\n"
+            "# its published code takes the same row for both.\n"
+            "rel_k = np.array([[[0, 0], [0, 1], [1, 0], [3, 1]]], \"f\")\n"
+            "rel_q = np.array([[[0, 0], [1, 0], [0, 2], [1, 4]]], \"f\")\n"
+            "explain(*qkv, scheme=\"deberta\", span=2, rel_k=rel_k, rel_q=rel_q)\n"
+            "# content [1. 0. 1.]\n"
+            "# content-position [3. 3. 1.]\n"
+            "# position-content [1. 4. 0.]\n"
+            "# score [5. 7. 2.]\n",
         .costs = {"deberta", "relative_key_query"},
         .papers = "He et al. 2021, <cite>DeBERTa: Decoding-enhanced BERT with Disentangled Attention</cite>. Huang et "
                   "al. 2020, <cite>Improve Transformer Models with Better Relative Position Embeddings</cite>.",

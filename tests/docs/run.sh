@@ -33,6 +33,28 @@ else
     skip "no program in this build, or no node"
 fi
 
+begin docs/lessons.md
+if [ -x "$LOCUS" ] && command -v python3 >/dev/null 2>&1; then
+    fresh() { python3 tools/lessons.py "$LOCUS" >"$SCRATCH/lessons.md"; }
+    check "tools/lessons.py" fresh
+    check "stale: tools/lessons.py build/locus > docs/lessons.md" diff -u docs/lessons.md "$SCRATCH/lessons.md"
+else
+    skip "no program in this build, or no python3"
+fi
+
+begin docs/lessons-on-paper
+python=$BUILD/venv/bin/python
+if [ -e "$BUILD/python/locus/_native.abi3.so" ] && [ -x "$python" ]; then
+    mkdir -p "$SCRATCH/package/locus"
+    ln -s "$ROOT"/bindings/python/locus/*.py "$BUILD/python/locus/_native.abi3.so" "$SCRATCH/package/locus/"
+    check "the Python of the lessons" env "PYTHONPATH=$SCRATCH/package" PYTHONDONTWRITEBYTECODE=1 "$python" tests/docs/lessons.py docs/lessons.md
+    sed 's/^# score \[5/# score [6/' docs/lessons.md >"$SCRATCH/spoiled.md"
+    check "a wrong number is not noticed" sh -c '! PYTHONPATH=$1 "$2" tests/docs/lessons.py "$3" >/dev/null' sh \
+        "$SCRATCH/package" "$python" "$SCRATCH/spoiled.md"
+else
+    skip "no venv, or no extension module in this build"
+fi
+
 begin docs/kernel-pictures
 if command -v python3 >/dev/null 2>&1; then
     check "tools/draw-kernels.py" python3 tools/draw-kernels.py "$SCRATCH"

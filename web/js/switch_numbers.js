@@ -94,10 +94,10 @@ export class SwitchNumbers {
 export const percent = (/** @type {number} */ weight) => Math.round(100 * weight) + "\u00a0%";
 
 /** A formula with real minus signs and dots. */
-export const formulaText = (/** @type {string} */ text) => text.replaceAll(" . ", " · ").replaceAll(" - ", " − ").replace(/^-/, "−");
+export const formulaText = (/** @type {string} */ text) => text.replaceAll(" . ", " · ").replaceAll(" - ", " − ").replace(/^-/, "−").replace(/\bw ·/, "v ·"); // the paper's v is the tensor w
 
 /** The name of a term as it is read: "content → position". */
-export const termText = (/** @type {string} */ name) => name.replace(/^(content|position)-(content|position)$/, "$1 → $2").replace(/^([uw])\.([kr])$/, "$1 · $2");
+export const termText = (/** @type {string} */ name) => name.replace(/^(content|position)-(content|position)$/, "$1 → $2").replace("u.k", "u · k").replace("w.r", "v · r");
 
 const strongestOf = (/** @type {Float64Array} */ weights) => weights.indexOf(Math.max(...weights));
 
