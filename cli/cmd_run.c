@@ -53,6 +53,20 @@ static int check_task(const run_values *v)
     return CLI_DONE;
 }
 
+/* --labels and --rank say what to do with texts. */
+static int check_asked(const run_values *v)
+{
+    const char *option = v->labels != NULL ? "--labels" : "--rank";
+    if (v->labels == NULL && (v->hypothesis != NULL || v->multi_label))
+        return cli_complain("run", CLI_USAGE, "--hypothesis and --multi-label go with --labels");
+    if (v->labels == NULL && v->rank == NULL) return CLI_DONE;
+    if (v->labels != NULL && v->rank != NULL)
+        return cli_complain("run", CLI_USAGE, "--labels and --rank exclude each other");
+    if (v->task != NULL || v->pair != NULL || v->ids != NULL)
+        return cli_complain("run", CLI_USAGE, "%s takes texts: no --task, --pair or --ids", option);
+    return CLI_DONE;
+}
+
 static int check(const run_values *v)
 {
     const int given =
@@ -68,7 +82,8 @@ static int check(const run_values *v)
                             "--ids are taken as they are: no --pair, no --truncate");
     if (v->features != NULL && (v->task == NULL || strcmp(v->task, "hidden") != 0))
         return cli_complain("run", CLI_USAGE, "--features goes with --task hidden");
-    return check_task(v);
+    const int exit_code = check_asked(v);
+    return exit_code == CLI_DONE ? check_task(v) : exit_code;
 }
 
 static int run_command(int argc, char **argv)
@@ -88,6 +103,9 @@ static const cli_example run_examples[] = {
     {"locus run all-MiniLM-L6-v2 \"The cat sleeps.\"", "the embedding of a text"},
     {"locus run all-MiniLM-L6-v2 --file lines.txt --json", "of every line, as JSON, as they come"},
     {"locus run reranker \"a question\" --pair \"an answer\"", "the labels of a pair"},
+    {"locus run an-nli-model \"The engine is loud.\" --labels cars,food,sport",
+     "which of these a text is about"},
+    {"locus run reranker --rank \"a question\" --file answers.txt", "lines, the best answer first"},
     {"locus run bert-base-uncased \"Paris is the [MASK] of France.\"",
      "the best tokens for a mask"},
     {"locus run some-reader \"Where does Ada live?\" --pair \"Ada lives in Paris.\"",
@@ -117,6 +135,25 @@ static const cli_option run_options[] = {
      .help = "second segment; also a tab in a line of --file",
      .kind = CLI_TEXT,
      FIELD(pair)},
+    {.name = "labels",
+     .argument = "LIST",
+     .help = "words with commas between: which of them a text is about, by a model of entailment",
+     .kind = CLI_LIST,
+     FIELD(labels)},
+    {.name = "hypothesis",
+     .argument = "TEXT",
+     .help = "labels: what is asked of each, {} for the label (This example is {}.)",
+     .kind = CLI_TEXT,
+     FIELD(hypothesis)},
+    {.name = "multi-label",
+     .help = "labels: each by itself, several may hold",
+     .kind = CLI_FLAG,
+     FIELD(multi_label)},
+    {.name = "rank",
+     .argument = "QUERY",
+     .help = "the inputs by how well they answer QUERY, the best first, by a model with one label",
+     .kind = CLI_TEXT,
+     FIELD(rank)},
     {.name = "file",
      .argument = "FILE",
      .help = "one input per line, results as they come (-: standard input)",

@@ -22,11 +22,11 @@ typedef struct run_generation {
 
 typedef struct run_values {
     const char *model, *tokenizer, *task, *pair, *file, *ids, *decoder_ids, *features, *isa,
-        *output;
+        *output, *labels, *hypothesis, *rank;
     run_generation generation;
     cli_words texts;
     uint32_t threads, truncate, tokens_per_batch;
-    int json;
+    int json, multi_label;
 } run_values;
 
 typedef struct run_task run_task;
@@ -43,6 +43,8 @@ typedef struct run_session {
     uint32_t *decoder_ids; /* of --decoder-ids */
     size_t decoder_id_count;
     uint64_t answered; /* inputs of the batches before */
+    int64_t per_input; /* texts of the batch that one input is, 1 as a rule */
+    void *own;         /* the task's */
     int several;       /* more inputs than one may come */
     double progress;   /* part of the file that is in batches; negative: not known */
 } run_session;
@@ -52,9 +54,17 @@ struct run_task {
     int (*given)(const locus_model_info *info); /* 1: the model can do it */
     /* Answers every text of s->texts: computes, then prints one result each, in order. An exit code. */
     int (*run)(run_session *s);
+    /* Each may be NULL. Before the first input, an exit code; an input into s->texts; behind the last,
+     * an exit code; and away with s->own, whatever happened. */
+    int (*begin)(run_session *s);
+    locus_status (*add)(run_session *s, const locus_text_input *input, locus_error *error);
+    int (*finish)(run_session *s);
+    void (*end)(run_session *s);
 };
 
-extern const run_task run_classify, run_tokens, run_answer, run_fill, run_generate, run_embed, run_hidden;
+extern const run_task run_zero_shot, run_rank; /* chosen by --labels and --rank alone */
+extern const run_task run_classify, run_tokens, run_answer, run_fill, run_generate, run_embed,
+    run_hidden;
 
 /* run_task.c: all tasks, in the order in which one is chosen where none is asked for; NULL beyond
  * the last. */

@@ -35,7 +35,7 @@ static void show_progress(const run_session *s)
 static int answer(void *to)
 {
     run_session *s = to;
-    const int64_t count = locus_texts_count(s->texts);
+    const int64_t count = locus_texts_count(s->texts) / s->per_input;
     if (count == 0) return CLI_DONE;
     clear_progress(s);
     const int exit_code = s->task->run(s);
@@ -49,7 +49,7 @@ static int answer(void *to)
 /* The input that was just refused, after those before it have been answered. */
 static int refuse(run_session *s, locus_status status, const locus_error *error)
 {
-    const int64_t index = (int64_t)s->answered + locus_texts_count(s->texts) + 1;
+    const int64_t index = (int64_t)s->answered + locus_texts_count(s->texts) / s->per_input + 1;
     const int exit_code = answer(s);
     const char *what = s->values->file != NULL ? "line" : "text";
     const int too_long = strstr(error->text, "takes at most") != NULL;
@@ -64,7 +64,8 @@ static int take(void *to, const locus_text_input *input, double progress)
 {
     run_session *s = to;
     locus_error error = {""};
-    const locus_status status = locus_texts_add(s->texts, input, &error);
+    const locus_status status = s->task->add != NULL ? s->task->add(s, input, &error)
+                                                     : locus_texts_add(s->texts, input, &error);
     if (status != LOCUS_OK) return refuse(s, status, &error);
     s->progress = progress;
     const int64_t tokens = locus_texts_offsets(s->texts)[locus_texts_count(s->texts)];
@@ -93,7 +94,7 @@ static int walk(run_session *s)
     int exit_code = v->ids != NULL ? take_ids(s) : inputs_walk(&source);
     if (exit_code == CLI_DONE) exit_code = answer(s);
     clear_progress(s);
-    return exit_code;
+    return exit_code == CLI_DONE && s->task->finish != NULL ? s->task->finish(s) : exit_code;
 }
 
 /* ---- opening ---- */
@@ -143,7 +144,8 @@ static int read_ids(const char *option, const char *text, uint32_t **ids, size_t
 
 int run_all(const run_values *values)
 {
-    run_session s = {.values = values, .info = {.size = sizeof s.info}, .progress = -1.0};
+    run_session s = {
+        .values = values, .info = {.size = sizeof s.info}, .per_input = 1, .progress = -1.0};
     s.several = values->file != NULL || values->texts.count > 1;
     int exit_code = read_ids("ids", values->ids, &s.ids, &s.id_count);
     if (exit_code == CLI_DONE)
@@ -161,6 +163,7 @@ int run_all(const run_values *values)
         if (exit_code == CLI_DONE) exit_code = open_texts(&s);
         if (exit_code == CLI_DONE) exit_code = walk(&s);
     }
+    if (s.task != NULL && s.task->end != NULL) s.task->end(&s);
     free(s.ids);
     free(s.decoder_ids);
     locus_texts_free(s.texts);

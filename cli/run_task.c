@@ -34,7 +34,10 @@ int run_task_choose(run_session *s)
 {
     char list[128], quoted[512];
     const char *name = s->values->task;
-    s->task = run_task_default(&s->info);
+    s->task = s->values->labels != NULL ? &run_zero_shot
+              : s->values->rank != NULL ? &run_rank
+                                        : run_task_default(&s->info);
+    if (s->task->begin != NULL) return s->task->begin(s);
     if (name == NULL && s->info.unread_head != NULL && !s->info.modules)
         return cli_complain("run", CLI_REFUSED,
                             "%s: config.json: architectures.0: the head of %s is not read; --task "

@@ -158,6 +158,16 @@ class Model:
     def stream(
         self, text: str | bytes, pair: str | bytes | None = None, *, truncate: int = 0, **settings: Any
     ) -> Iterator[str]: ...
+    def zero_shot(
+        self,
+        texts: str | bytes | Sequence[str | bytes],
+        labels: Sequence[str],
+        *,
+        hypothesis: str = "This example is {}.",
+        multi_label: bool = False,
+        truncate: int = 0,
+    ) -> Any: ...
+    def rank(self, query: str | bytes, texts: Sequence[str | bytes], *, truncate: int = 0) -> list[tuple[int, float]]: ...
     def hidden(
         self, text: str | bytes, pair: str | bytes | None = None, *, truncate: int = 0
     ) -> NDArray[np.float32]: ...

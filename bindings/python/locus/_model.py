@@ -178,6 +178,38 @@ class Model:
             raise LocusValueError(f"stream: found beams={settings['beams']}, expected 1: a beam search knows its text at the end")
         return self._streamed(self._encode([text], [pair], truncate), settings)
 
+    def zero_shot(self, texts, labels, *, hypothesis="This example is {}.", multi_label=False, truncate=0):
+        """Which of `labels` a text is about, {label: score}, the best first, by a model of entailment."""
+        alone = isinstance(texts, (str, bytes))
+        names = self.info["labels"] if self.info["head"] == "classify" else []
+        entailment = next((i for i, name in enumerate(names) if name.lower().startswith("entail")), None)
+        if entailment is None or len(names) < 2:
+            raise LocusValueError("zero_shot: id2label has no label that begins with entail")
+        if "{}" not in hypothesis or not labels:
+            raise LocusValueError("zero_shot: expected labels, and {} in the hypothesis")
+        texts, labels = [texts] if alone else list(texts), list(labels)
+        encoded = self._encode([t for t in texts for _ in labels], [hypothesis.replace("{}", one, 1) for one in labels] * len(texts), truncate)
+        logits = np.concatenate([self._logits(encoded, first, last) for first, last in encoded.batches()] or [np.zeros((0, len(names)))])
+        logits = logits.reshape(len(texts), len(labels), len(names)).astype(np.float64)
+        if multi_label or len(labels) == 1:
+            other = -1 if entailment == 0 else 0
+            scores = 1.0 / (1.0 + np.exp(logits[..., other] - logits[..., entailment]))
+        else:
+            scores = np.exp(logits[..., entailment] - logits[..., entailment].max(axis=-1, keepdims=True))
+            scores /= scores.sum(axis=-1, keepdims=True)
+        found = [{labels[i]: float(row[i]) for i in np.argsort(-row, kind="stable")} for row in scores]
+        return found[0] if alone else found
+
+    def rank(self, query, texts, *, truncate=0):
+        """[(index, score), ...] of texts by how well they answer a query, the best first, by a model with one label."""
+        if self.info["head"] != "classify" or len(self.info["labels"]) != 1:
+            raise LocusValueError("rank: expected a model with one label")
+        texts = list(texts)
+        encoded = self._encode([query] * len(texts), texts, truncate)
+        logits = [x for first, last in encoded.batches() for x in self._logits(encoded, first, last)[:, 0].tolist()]
+        scores = 1.0 / (1.0 + np.exp(-np.asarray(logits, np.float64)))
+        return [(int(i), float(scores[i])) for i in np.argsort(-np.asarray(logits), kind="stable")]
+
     def hidden(self, text, pair=None, *, truncate=0):
         """What every layer made of a text: [layers + 1, tokens, width], after the embeddings first; a list of arrays where the
         model narrows its last states (OPT)."""
