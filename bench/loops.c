@@ -7,6 +7,8 @@
 extern const bench_loops bench_loops_generic;
 #if defined(__x86_64__)
 extern const bench_loops bench_loops_avx2, bench_loops_avx512;
+#elif defined(__aarch64__)
+extern const bench_loops bench_loops_neon;
 #endif
 
 static const bench_loops *const all[] = {
@@ -14,6 +16,8 @@ static const bench_loops *const all[] = {
 #if defined(__x86_64__)
     &bench_loops_avx2,
     &bench_loops_avx512,
+#elif defined(__aarch64__)
+    &bench_loops_neon,
 #endif
 };
 

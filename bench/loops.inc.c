@@ -2,6 +2,7 @@
 /* Included by bench/isa/NAME.c after a vector vocabulary, with LOOPS_NAME, LOOPS_ISA and
  * LOOPS_CHAINS. */
 #include <math.h>
+#include <string.h>
 
 #include "bench/loops.h"
 
@@ -101,7 +102,11 @@ static float greatest(const float *x, int64_t n)
 static inline vf power_of_two(vf shifted)
 {
     typedef uint32_t words __attribute__((vector_size(sizeof(vf))));
-    return (vf)(((words)shifted - 0x4B400000u + 127u) << 23);
+    words bits;
+    memcpy(&bits, &shifted, sizeof bits);
+    bits = (bits - 0x4B400000u + 127u) << 23;
+    memcpy(&shifted, &bits, sizeof bits);
+    return shifted;
 }
 
 /* e^x for x <= 0: the polynomial of Cephes' expf. */

@@ -64,6 +64,11 @@ locus_compile_flags(locus-flags
   -fstrict-flex-arrays=3
   # No path of the build machine in what we ship.
   -ffile-prefix-map=${PROJECT_SOURCE_DIR}/=)
+# gcc 12 for aarch64 stops with an internal error where it makes vectors of a conditional maximum.
+if(CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_C_COMPILER_VERSION VERSION_LESS 13 AND
+   locus_processor MATCHES "^(aarch64|arm64)$")
+  target_compile_options(locus-flags INTERFACE -fno-tree-loop-vectorize)
+endif()
 locus_link_flags(locus-flags -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
 locus_link_flags(locus-program -Wl,-z,nodlopen)
 

@@ -5,9 +5,13 @@
 
 set(locus_isa_avx2   x86 -mavx2 -mfma -mf16c)
 set(locus_isa_avx512 x86 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c)
+# Every aarch64 has NEON. gcc that moves loads ahead of products keeps too few sums in registers.
+set(locus_isa_neon   arm $<$<C_COMPILER_ID:GNU>:-fno-schedule-insns>)
 
 if(locus_processor MATCHES "^(x86_64|AMD64|amd64|i[3-6]86)$")
   set(locus_architecture x86)
+elseif(locus_processor MATCHES "^(aarch64|arm64|ARM64)$")
+  set(locus_architecture arm)
 else()
   set(locus_architecture other)
 endif()

@@ -73,6 +73,49 @@ locus_caches locus_cpu_caches(void)
     return caches;
 }
 
+#elif defined(__aarch64__)
+
+/* Linux tells what the system offers; elsewhere Advanced SIMD belongs to every program of aarch64. */
+#if defined(__linux__)
+
+#include <sys/auxv.h>
+
+uint32_t locus_cpu_features(void)
+{
+    enum { ADVANCED_SIMD = 1 << 1 /* HWCAP_ASIMD */ };
+    return getauxval(AT_HWCAP) & ADVANCED_SIMD ? LOCUS_CPU_NEON : 0;
+}
+
+#else
+
+uint32_t locus_cpu_features(void) { return LOCUS_CPU_NEON; }
+
+#endif
+
+uint32_t locus_cpu_integer_features(void) { return locus_cpu_features(); }
+
+#if defined(__APPLE__)
+
+#include <sys/sysctl.h>
+
+static size_t cache_bytes(const char *name)
+{
+    int64_t bytes = 0;
+    size_t length = sizeof bytes;
+    return sysctlbyname(name, &bytes, &length, NULL, 0) == 0 && bytes > 0 ? (size_t)bytes : 0;
+}
+
+locus_caches locus_cpu_caches(void)
+{
+    return (locus_caches){cache_bytes("hw.l1dcachesize"), cache_bytes("hw.l2cachesize")};
+}
+
+#else
+
+locus_caches locus_cpu_caches(void) { return (locus_caches){0, 0}; }
+
+#endif
+
 #else
 
 uint32_t locus_cpu_features(void) { return 0; }

@@ -16,20 +16,38 @@ static const locus_quant_kernels *const all[] = {
 #undef LOCUS_QUANT_TABLE
 };
 
-enum { TABLE_COUNT = sizeof all / sizeof *all };
+/* Names of the kernels for floats. */
+static const char *const floats[] = {
+#define LOCUS_KERNELS(name) #name,
+#include "kernels/isa.inc"
+#undef LOCUS_KERNELS
+};
+
+enum { TABLE_COUNT = sizeof all / sizeof *all, FLOAT_COUNT = sizeof floats / sizeof *floats };
 
 const locus_quant_kernels *locus_quant_kernels_at(uint32_t index)
 {
     return index < TABLE_COUNT ? all[index] : NULL;
 }
 
-/* Number of table `name`; the last one when name is NULL or empty, -1 when unknown. */
-static int cap_index(const char *name)
+static int index_of(const char *name)
 {
-    if (name == NULL || name[0] == '\0') return TABLE_COUNT - 1;
     for (int i = 0; i < TABLE_COUNT; i++)
         if (strcmp(all[i]->isa, name) == 0) return i;
     return -1;
+}
+
+/* Number of table `name`, or of the best one below the kernels of that name, which may have none for
+ * integers; the last one when name is NULL or empty, -1 when unknown. */
+static int cap_index(const char *name)
+{
+    if (name == NULL || name[0] == '\0') return TABLE_COUNT - 1;
+    int index = index_of(name);
+    int k = 0;
+    while (k < FLOAT_COUNT && strcmp(floats[k], name) != 0) k++;
+    if (k == FLOAT_COUNT) return index;
+    while (index < 0 && k > 0) index = index_of(floats[--k]);
+    return index;
 }
 
 const locus_quant_kernels *locus_quant_kernels_pick(const char *ceiling)
