@@ -16,6 +16,8 @@ _Static_assert(LOCUS_LANES % VL == 0 && LOCUS_PANEL % (GEMM_VECTORS * VL) == 0,
 #include "kernels/exp.inc.c"
 #include "kernels/tails.inc.c"
 
+#include "kernels/lanes.inc.c"
+
 #include "kernels/gemm.inc.c"
 
 /* What ends of products and rows share. */

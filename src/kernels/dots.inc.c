@@ -8,26 +8,36 @@
 LOCUS_INLINE vf row_products(const float *a, const void *b, int64_t width, const int vectors,
                              const locus_dtype type)
 {
-    vf sum = v_set1(0.0f);
+    lane_sums sum = lanes_zero();
     int64_t j = 0;
     LOCUS_UNROLL
     for (int v = 0; v < vectors; v++)
-        sum = v_fma(v_load(a + v * VL), load_numbers(number_at(b, v * VL, type), 0, type), sum);
-    if (vectors > 0) return sum;
-    for (; j + VL <= width; j += VL)
-        sum = v_fma(v_load(a + j), load_numbers(number_at(b, j, type), 0, type), sum);
-    if (j < width)
-        sum = v_fma(v_loadn(a + j, width - j), load_numbers(number_at(b, j, type), width - j, type),
-                    sum);
-    return sum;
+        sum.part[v % PARTS] =
+            v_fma(v_load(a + v * VL), load_numbers(number_at(b, v * VL, type), 0, type),
+                  sum.part[v % PARTS]);
+    if (vectors > 0) return lanes_folded(sum);
+    for (; j + LOCUS_LANES <= width; j += LOCUS_LANES) {
+        LOCUS_UNROLL
+        for (int p = 0; p < PARTS; p++)
+            sum.part[p] = v_fma(v_load(a + j + p * VL),
+                                load_numbers(number_at(b, j + p * VL, type), 0, type), sum.part[p]);
+    }
+    LOCUS_UNROLL
+    for (int p = 0; j < width && p < PARTS; p++) {
+        const int64_t at = j + p * VL, tail = part_tail(width - j, p);
+        const vf x = load_part(a + at, tail);
+        sum.part[p] =
+            v_fma(x, tail < 0 ? x : load_numbers(number_at(b, at, type), tail, type), sum.part[p]);
+    }
+    return lanes_folded(sum);
 }
 
-/* Lane k is the sum of row k of `lanes`, for k < count. */
-static LOCUS_NOINLINE vf sum_lanes(const float *lanes, int64_t count)
+/* Lane k is the sum of row k, VL floats, for k < count. */
+static LOCUS_NOINLINE vf sum_lanes(const float *rows, int64_t count)
 {
     LOCUS_UNINITIALIZED vf sum[VL];
     LOCUS_UNROLL
-    for (int k = 0; k < VL; k++) sum[k] = k < count ? v_load(lanes + k * VL) : v_set1(0.0f);
+    for (int k = 0; k < VL; k++) sum[k] = k < count ? v_load(rows + k * VL) : v_set1(0.0f);
     return v_sums(sum);
 }
 
@@ -53,13 +63,13 @@ LOCUS_INLINE vf dot_block(const float *a, const void *right, int64_t row_stride,
 LOCUS_INLINE vf dot_rows(const float *a, const void *right, int64_t row_stride, int64_t inner,
                          int64_t count, const locus_dtype type, fetch *prefetch)
 {
-    LOCUS_UNINITIALIZED float lanes[VL * VL];
+    LOCUS_UNINITIALIZED float rows[VL * VL];
     for (int64_t k = 0; k < count; k++) {
         if (k % FETCH_ROWS == 0) fetch_some(prefetch);
         const void *row = number_at(right, k * row_stride, type);
-        v_store(lanes + k * VL, row_products(a, row, inner, 0, type));
+        v_store(rows + k * VL, row_products(a, row, inner, 0, type));
     }
-    return sum_lanes(lanes, count);
+    return sum_lanes(rows, count);
 }
 
 LOCUS_INLINE void dots_of(float *C, int64_t c_stride, const float *A, int64_t a_stride,
@@ -131,33 +141,47 @@ LOCUS_INLINE vf alternating(float x)
 LOCUS_INLINE vf turned_halves(const float *a, const void *b, const float *turn, int64_t pairs,
                               const locus_dtype type)
 {
-    vf sum = v_set1(0.0f);
-    for (int64_t t = 0; t < pairs; t += VL) {
-        const vf x = load_numbers(number_at(b, t, type), 0, type);
-        const vf y = load_numbers(number_at(b, pairs + t, type), 0, type);
-        const vf cosine = v_load(turn + t), sine = v_load(turn + pairs + t);
-        sum = v_fma(v_load(a + t), v_sub(v_mul(x, cosine), v_mul(y, sine)), sum);
+    lane_sums sum = lanes_zero();
+    for (int64_t first = 0; first < pairs; first += LOCUS_LANES) {
+        LOCUS_UNROLL
+        for (int p = 0; p < PARTS; p++) {
+            const int64_t t = first + p * VL;
+            const vf x = load_numbers(number_at(b, t, type), 0, type);
+            const vf y = load_numbers(number_at(b, pairs + t, type), 0, type);
+            const vf cosine = v_load(turn + t), sine = v_load(turn + pairs + t);
+            const vf turned = v_sub(v_mul(x, cosine), v_mul(y, sine));
+            sum.part[p] = v_fma(v_load(a + t), turned, sum.part[p]);
+        }
     }
-    for (int64_t t = 0; t < pairs; t += VL) {
-        const vf x = load_numbers(number_at(b, t, type), 0, type);
-        const vf y = load_numbers(number_at(b, pairs + t, type), 0, type);
-        const vf cosine = v_load(turn + t), sine = v_load(turn + pairs + t);
-        sum = v_fma(v_load(a + pairs + t), v_add(v_mul(y, cosine), v_mul(x, sine)), sum);
+    for (int64_t first = 0; first < pairs; first += LOCUS_LANES) {
+        LOCUS_UNROLL
+        for (int p = 0; p < PARTS; p++) {
+            const int64_t t = first + p * VL;
+            const vf x = load_numbers(number_at(b, t, type), 0, type);
+            const vf y = load_numbers(number_at(b, pairs + t, type), 0, type);
+            const vf cosine = v_load(turn + t), sine = v_load(turn + pairs + t);
+            const vf turned = v_add(v_mul(y, cosine), v_mul(x, sine));
+            sum.part[p] = v_fma(v_load(a + pairs + t), turned, sum.part[p]);
+        }
     }
-    return sum;
+    return lanes_folded(sum);
 }
 
 LOCUS_INLINE vf turned_neighbours(const float *a, const void *b, const float *turn, int64_t pairs,
                                   vf sign, const locus_dtype type)
 {
-    vf sum = v_set1(0.0f);
-    for (int64_t t = 0; t < pairs; t += VL / 2) {
-        const vf x = load_numbers(number_at(b, 2 * t, type), 0, type);
-        const vf sine = v_mul(v_twice(turn + pairs + t), sign);
-        const vf turned = v_add(v_mul(x, v_twice(turn + t)), v_mul(v_swap_pairs(x), sine));
-        sum = v_fma(v_load(a + 2 * t), turned, sum);
+    lane_sums sum = lanes_zero();
+    for (int64_t first = 0; first < pairs; first += LOCUS_LANES / 2) {
+        LOCUS_UNROLL
+        for (int p = 0; p < PARTS; p++) {
+            const int64_t t = first + p * (VL / 2);
+            const vf x = load_numbers(number_at(b, 2 * t, type), 0, type);
+            const vf sine = v_mul(v_twice(turn + pairs + t), sign);
+            const vf turned = v_add(v_mul(x, v_twice(turn + t)), v_mul(v_swap_pairs(x), sine));
+            sum.part[p] = v_fma(v_load(a + 2 * t), turned, sum.part[p]);
+        }
     }
-    return sum;
+    return lanes_folded(sum);
 }
 
 LOCUS_INLINE vf turned_products(const float *a, const void *row, const float *turn, int64_t pairs,
@@ -187,13 +211,13 @@ LOCUS_INLINE vf turn_lanes(const float *a, const void *right, int64_t row_stride
                            int64_t pairs, int64_t count, fetch *prefetch, const int interleaved,
                            const locus_dtype type)
 {
-    LOCUS_UNINITIALIZED float lanes[VL * VL];
+    LOCUS_UNINITIALIZED float rows[VL * VL];
     for (int64_t k = 0; k < count; k++) {
         if (k % FETCH_ROWS == 0) fetch_some(prefetch);
-        v_store(lanes + k * VL, turned_products(a, number_at(right, k * row_stride, type),
-                                                turn + k * 2 * pairs, pairs, interleaved, type));
+        v_store(rows + k * VL, turned_products(a, number_at(right, k * row_stride, type),
+                                               turn + k * 2 * pairs, pairs, interleaved, type));
     }
-    return sum_lanes(lanes, count);
+    return sum_lanes(rows, count);
 }
 
 /* The whole blocks of rows of 2 VL pairs; returns the columns they make. */
@@ -358,12 +382,12 @@ static LOCUS_PAIR_DOTS(pair_dots)
         pair_block(y + c, X + c * x_stride, x_stride, table, table_stride, index + c, factor, 4);
     for (; c < count; c += VL) {
         const int64_t some = count - c < VL ? count - c : VL, tail = some < VL ? some : 0;
-        LOCUS_UNINITIALIZED float lanes[VL * VL];
+        LOCUS_UNINITIALIZED float rows[VL * VL];
         for (int64_t k = 0; k < some; k++)
-            v_store(lanes + k * VL,
+            v_store(rows + k * VL,
                     row_products(X + (c + k) * x_stride, table + index[c + k] * table_stride, width,
                                  0, LOCUS_F32));
-        store_some(y + c, v_fma(sum_lanes(lanes, some), v_set1(factor), load_some(y + c, tail)),
+        store_some(y + c, v_fma(sum_lanes(rows, some), v_set1(factor), load_some(y + c, tail)),
                    tail);
     }
 }

@@ -261,8 +261,9 @@ typedef LOCUS_FOLD_COLUMNS((*locus_fold_columns_fn));
 
 /* Y[i][index[start - i + j] - first] += X[i][j] for i < rows, j < width: the transpose of
  * expand. start - i is not negative, index is readable LOCUS_LANES beyond both ends and
- * ascends in steps of 0 or 1. What goes to one entry is summed by vectors counted from index[0].
- * Places skip_from .. skip_to - 1 of the index, which begin and end with vectors, are left out. */
+ * ascends in steps of 0 or 1. What goes to one entry is summed by groups of LOCUS_LANES places
+ * counted from index[0]. Places skip_from .. skip_to - 1 of the index, which begin and end with
+ * groups, are left out. */
 typedef struct locus_fold_tile {
     float *y;
     int64_t y_stride;

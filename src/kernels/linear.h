@@ -15,16 +15,20 @@
  * so that the innermost loop reads both of them from one end to the other. A right panel stays
  * in the first cache (of wide vectors, in the second) while all left panels go by.
  *
- * Every element of C is summed in blocks counted from inner index 0: each block is one chain of
- * multiply-adds in ascending order that starts at 0, and the blocks are added in ascending
- * order to the bias or to what C held. So the bits depend on `inner` alone, neither on the rows
- * and columns next to the element nor on how the product is cut into tasks. */
+ * Every element of C is summed in chains of LOCUS_CHAIN inner indices counted from 0: each is
+ * multiply-adds in ascending order that start at 0, and the chains are added in ascending
+ * order to the bias or to what C held. So the bits depend neither on the rows and columns next to
+ * the element nor on how the product is cut into blocks and tasks, nor on the instruction set, but
+ * for the fused multiply-add. */
 
 #include <stddef.h>
 #include <stdint.h>
 
 /* No vector is wider; the floats of a cache line. */
 #define LOCUS_LANES 16
+
+/* Of which every block has a whole number, but for the last one. */
+#define LOCUS_CHAIN 256
 
 /* Right panels are packed for LOCUS_RIGHT_COLUMNS columns at a time, a multiple of the columns of
  * every panel; a block of so many takes at most LOCUS_RIGHT_FLOATS floats. */

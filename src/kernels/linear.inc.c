@@ -8,6 +8,8 @@ _Static_assert(LINEAR_ROWS <= VL, "a vector holds a column of a left panel");
 _Static_assert(LOCUS_RIGHT_COLUMNS % LINEAR_COLUMNS == 0 &&
                    LOCUS_RIGHT_COLUMNS * LINEAR_INNER <= LOCUS_RIGHT_FLOATS,
                "right panels fit their buffer");
+_Static_assert(LINEAR_INNER % LOCUS_CHAIN == 0 && LOCUS_CHAIN % LOCUS_LANES == 0,
+               "blocks are whole chains");
 
 /* ---- packing ---- */
 
@@ -135,7 +137,7 @@ LOCUS_INLINE void add_index(vf sum[][MOST_VECTORS], const float *left, const int
                             const float *right, int64_t right_stride, const int rows,
                             const int panels)
 {
-    vf b[MOST_VECTORS];
+    LOCUS_UNINITIALIZED vf b[MOST_VECTORS];
     LOCUS_UNROLL
     for (int v = 0; v < panels * LINEAR_VECTORS; v++)
         b[v] = v_load(right + v / LINEAR_VECTORS * right_stride + v % LINEAR_VECTORS * VL);
@@ -182,7 +184,7 @@ LOCUS_INLINE void register_tile(float *C, int64_t c_row, const float *left, int6
                                 const int rows, const int panels, const int columns)
 {
     const int vectors = panels * LINEAR_VECTORS;
-    vf sum[LINEAR_ROWS][MOST_VECTORS];
+    LOCUS_UNINITIALIZED vf sum[LINEAR_ROWS][MOST_VECTORS];
     LOCUS_UNROLL
     for (int i = 0; i < rows; i++) {
         LOCUS_UNROLL
@@ -322,24 +324,32 @@ LOCUS_INLINE void multiply_tile(const locus_linear_tile *t, int64_t panel, int64
                                 int64_t height, int64_t column, int64_t columns, pieces ahead)
 {
     const float *right = t->right + column / LINEAR_COLUMNS * t->right_stride;
-    const float *start = t->resume         ? t->c + row * t->c_row + column
+    const float *first = t->resume         ? t->c + row * t->c_row + column
                          : t->bias != NULL ? t->bias + column
                                            : NULL;
-    const int64_t start_row = t->resume ? t->c_row : 0;
     const linear_tile_fn *heights =
         columns > LINEAR_COLUMNS ? few_tiles : tiles[t->left_columns != 0];
     float *C = t->c + row * t->c_row + column;
     const float *left = t->left + (t->left_columns        ? row * t->inner
                                    : LINEAR_LEFT_IN_PLACE ? row * t->left_row
                                                           : locus_left_floats(row, t->inner));
-    const prefetch next =
-        prefetch_at(t, ahead, column / LINEAR_COLUMNS * panel_count(t->rows) + panel);
-    if (columns < LINEAR_COLUMNS)
-        edge_tile(heights[height], C, t->c_row, left, t->left_row, right, t->inner, start,
-                  start_row, next, height, columns);
-    else
-        heights[height](C, t->c_row, left, t->left_row, right, t->right_stride, t->inner, start,
-                        start_row, next);
+    const int64_t left_step = LINEAR_LEFT_IN_PLACE && !t->left_columns ? 1 : height;
+    prefetch next = prefetch_at(t, ahead, column / LINEAR_COLUMNS * panel_count(t->rows) + panel);
+    int64_t j = 0;
+    do { /* once even where there is nothing to sum */
+        const int64_t inner = t->inner - j < LOCUS_CHAIN ? t->inner - j : LOCUS_CHAIN;
+        const float *start = j > 0 ? C : first;
+        const int64_t start_row = j > 0 || t->resume ? t->c_row : 0;
+        if (columns < LINEAR_COLUMNS)
+            edge_tile(heights[height], C, t->c_row, left + j * left_step, t->left_row,
+                      right + j * LINEAR_COLUMNS, inner, start, start_row, next, height, columns);
+        else
+            heights[height](C, t->c_row, left + j * left_step, t->left_row,
+                            right + j * LINEAR_COLUMNS, t->right_stride, inner, start, start_row,
+                            next);
+        next.at += LOCUS_CHAIN / LOCUS_LANES * next.each * next.row;
+        j += LOCUS_CHAIN;
+    } while (j < t->inner);
     for (int64_t i = 0; t->finish && i < height; i++) finish_row(t, row + i, column, columns);
 }
 

@@ -31,15 +31,24 @@ LOCUS_INLINE vf fold_load(const locus_fold_tile *t, int64_t i, int64_t c)
     return load_within(t->x + i * t->x_stride, c - t->start + i, t->width);
 }
 
-/* The vectors from place c up to `end` that row i uses. */
+/* The LOCUS_LANES places from place c on. */
+LOCUS_INLINE lane_sums fold_lanes(const locus_fold_tile *t, int64_t i, int64_t c)
+{
+    LOCUS_UNINITIALIZED lane_sums x;
+    LOCUS_UNROLL
+    for (int p = 0; p < PARTS; p++) x.part[p] = fold_load(t, i, c + p * VL);
+    return x;
+}
+
+/* The groups of LOCUS_LANES places from place c up to `end` that row i uses. */
 LOCUS_INLINE void fold_reach(const locus_fold_tile *t, int64_t i, int64_t *c, int64_t *end)
 {
     const int64_t low = t->start - i, high = low + t->width;
-    while (*c + VL <= low && *c < *end) *c += VL;
-    while (*end - VL >= high && *end > *c) *end -= VL;
+    while (*c + LOCUS_LANES <= low && *c < *end) *c += LOCUS_LANES;
+    while (*end - LOCUS_LANES >= high && *end > *c) *end -= LOCUS_LANES;
 }
 
-/* Vectors of one entry. */
+/* Groups of one entry. */
 LOCUS_INLINE void fold_far(const locus_fold_tile *t, float *to, int64_t begin, int64_t end)
 {
     for (int64_t i = 0; i < t->rows; i++) {
@@ -47,14 +56,18 @@ LOCUS_INLINE void fold_far(const locus_fold_tile *t, float *to, int64_t begin, i
         fold_reach(t, i, &c, &last);
         if (c == last) continue;
         const float *x = t->x + i * t->x_stride - t->start + i;
-        vf sum = fold_load(t, i, c);
-        for (c += VL; c < last - VL; c += VL) sum = v_add(sum, v_load(x + c));
-        if (c < last) sum = v_add(sum, fold_load(t, i, c));
-        to[i * t->y_stride] += v_sum(sum);
+        lane_sums sum = fold_lanes(t, i, c);
+        for (c += LOCUS_LANES; c < last - LOCUS_LANES; c += LOCUS_LANES) {
+            LOCUS_UNROLL
+            for (int p = 0; p < PARTS; p++)
+                sum.part[p] = v_add(sum.part[p], v_load(x + c + p * VL));
+        }
+        if (c < last) sum = lanes_add(sum, fold_lanes(t, i, c));
+        to[i * t->y_stride] += lanes_sum(sum);
     }
 }
 
-/* Vectors of consecutive entries: the sums of a row are its own, so they may begin anywhere. */
+/* Groups of consecutive entries: the sums of a row are its own, so they may begin anywhere. */
 LOCUS_INLINE void fold_consecutive(const locus_fold_tile *t, float *to, int64_t begin, int64_t end)
 {
     for (int64_t i = 0; i < t->rows; i++) {
@@ -70,40 +83,77 @@ LOCUS_INLINE void fold_consecutive(const locus_fold_tile *t, float *to, int64_t 
     }
 }
 
-/* Of `count` places from `from` on, turn[k] takes the k-th number of every entry's run. Returns the
- * length of the longest. */
-LOCUS_INLINE int find_runs(const int32_t *index, int from, int count, vplaces turn[VL])
+/* The runs of entries in one vector of a group: turn[k] takes the k-th number of every run. The first
+ * run may go on from the vector before, whose sum `carry` takes; the last one may go on into the next,
+ * which writes it: `written` entries are this vector's own. */
+typedef struct fold_part {
+    vplaces turn[VL], carry;
+    int longest; /* run; 0: no places */
+    int32_t entry;
+    int64_t written;
+} fold_part;
+
+LOCUS_INLINE void find_runs(fold_part *part, const int32_t *index, int from, int count)
 {
     int32_t place[VL][VL], length[VL] = {0};
-    int longest = 0;
     memset(place, -1, sizeof place);
+    part->longest = 0;
     for (int k = from; k < from + count; k++) {
         const int32_t entry = index[k] - index[from];
         place[length[entry]++][entry] = k;
-        if (length[entry] > longest) longest = length[entry];
+        if (length[entry] > part->longest) part->longest = length[entry];
     }
-    for (int k = 0; k < longest; k++) turn[k] = v_places(place[k]);
-    return longest;
+    for (int k = 0; k < part->longest; k++) part->turn[k] = v_places(place[k]);
+    part->entry = index[from];
+    part->written = index[from + count - 1] - part->entry + 1;
 }
 
-/* One vector; the rows reach its places from `first` on up to `last`. */
+/* The run that begins `part` goes on from the last one of `before`. */
+LOCUS_INLINE void join_runs(fold_part *part, fold_part *before)
+{
+    int32_t place[VL];
+    memset(place, -1, sizeof place);
+    if (before != NULL && before->longest > 0 &&
+        before->entry + before->written - 1 == part->entry) {
+        place[0] = (int32_t)--before->written;
+    }
+    part->carry = v_places(place);
+}
+
+LOCUS_INLINE void write_runs(const fold_part *part, float *y, vf sum)
+{
+    float *row = y + part->entry;
+    if (part->written == VL)
+        v_store(row, v_add(v_load(row), sum));
+    else if (part->written > 0)
+        v_storen(row, v_add(v_loadn(row, part->written), sum), part->written);
+}
+
+/* One group; the rows reach its places from `first` on up to `last`. */
 LOCUS_INLINE void fold_runs(const locus_fold_tile *t, int64_t c, int64_t first, int64_t last)
 {
-    vplaces turn[VL];
-    const int from = first > c ? (int)(first - c) : 0, end = last < c + VL ? (int)(last - c) : VL;
-    const int32_t *index = t->index + c;
-    const int longest = find_runs(index, from, end - from, turn);
-    const int64_t lanes = index[end - 1] - index[from] + 1;
-    float *to = t->y + (index[from] - t->first);
+    LOCUS_UNINITIALIZED fold_part parts[PARTS];
+    for (int p = 0; p < PARTS; p++) {
+        const int64_t at = c + p * VL;
+        const int from = first > at ? (int)(first - at < VL ? first - at : VL) : 0;
+        const int end = last < at + VL ? (int)(last > at ? last - at : 0) : VL;
+        parts[p].longest = 0;
+        parts[p].written = 0;
+        if (from >= end) continue;
+        find_runs(&parts[p], t->index + at, from, end - from);
+        join_runs(&parts[p], p > 0 ? &parts[p - 1] : NULL);
+    }
     for (int64_t i = 0; i < t->rows; i++) {
-        float *row = to + i * t->y_stride;
-        const vf x = fold_load(t, i, c);
-        vf sum = v_take(x, turn[0]);
-        for (int k = 1; k < longest; k++) sum = v_add(sum, v_take(x, turn[k]));
-        if (lanes < VL)
-            v_storen(row, v_add(v_loadn(row, lanes), sum), lanes);
-        else
-            v_store(row, v_add(v_load(row), sum));
+        float *y = t->y + i * t->y_stride - t->first;
+        vf sum = v_set1(0.0f);
+        for (int p = 0; p < PARTS; p++) {
+            const fold_part *part = &parts[p];
+            if (part->longest == 0) continue;
+            const vf x = fold_load(t, i, c + p * VL), first_of_runs = v_take(x, part->turn[0]);
+            sum = PARTS > 1 ? v_add(v_take(sum, part->carry), first_of_runs) : first_of_runs;
+            for (int k = 1; k < part->longest; k++) sum = v_add(sum, v_take(x, part->turn[k]));
+            write_runs(part, y, sum);
+        }
     }
 }
 
@@ -111,20 +161,22 @@ static LOCUS_FOLD(fold)
 {
     if (t->rows <= 0 || t->width <= 0) return;
     const int64_t first = t->start - (t->rows - 1), last = t->start + t->width;
-    for (int64_t c = first / VL * VL, next; c < last; c = next) {
+    for (int64_t c = first / LOCUS_LANES * LOCUS_LANES, next; c < last; c = next) {
         if (c >= t->skip_from && c < t->skip_to) {
             next = t->skip_to;
             continue;
         }
         const int64_t end = c < t->skip_from && t->skip_from < last ? t->skip_from : last;
-        const int32_t low = t->index[c], rise = t->index[c + VL - 1] - low;
+        const int32_t *past = t->index + LOCUS_LANES - 1; /* the last place of a group */
+        const int32_t low = t->index[c], rise = past[c] - low;
         float *to = t->y + (low - t->first);
-        next = c + VL;
+        next = c + LOCUS_LANES;
         if (rise == 0) {
-            while (next < end && t->index[next + VL - 1] == low) next += VL;
+            while (next < end && past[next] == low) next += LOCUS_LANES;
             fold_far(t, to, c, next);
-        } else if (rise == VL - 1) {
-            while (next < end && t->index[next + VL - 1] - low == next + VL - 1 - c) next += VL;
+        } else if (rise == LOCUS_LANES - 1) {
+            while (next < end && past[next] - low == next + LOCUS_LANES - 1 - c)
+                next += LOCUS_LANES;
             fold_consecutive(t, to, c, next);
         } else
             fold_runs(t, c, first, last);

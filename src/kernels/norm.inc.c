@@ -1,31 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LayerNorm and RMSNorm of rows, there and back. A row stays in the first cache between its passes;
- * sums run over NORM_CHAINS vectors side by side, then over the columns behind the last whole one. */
+ * sums run over NORM_CHAINS times LOCUS_LANES columns side by side, then over the columns behind the
+ * last whole LOCUS_LANES of them. */
 
 enum { NORM_CHAINS = 4 };
 
-LOCUS_INLINE float chains_sum(const vf sum[NORM_CHAINS])
+LOCUS_INLINE float chains_sum(const lane_sums sum[NORM_CHAINS])
 {
-    return v_sum(v_add(v_add(sum[0], sum[1]), v_add(sum[2], sum[3])));
+    return lanes_sum(lanes_add(lanes_add(sum[0], sum[1]), lanes_add(sum[2], sum[3])));
+}
+
+LOCUS_INLINE lane_sums add_columns(lane_sums sum, const float *x, vf middle, const int squares)
+{
+    LOCUS_UNROLL
+    for (int p = 0; p < PARTS; p++) {
+        const vf a = v_load(x + p * VL), d = squares ? v_sub(a, middle) : a;
+        sum.part[p] = squares ? v_fma(d, d, sum.part[p]) : v_add(sum.part[p], d);
+    }
+    return sum;
 }
 
 /* The sum of x[c], or of (x[c] - mean)^2. */
 LOCUS_INLINE float row_total(const float *x, float mean, int64_t width, const int squares)
 {
-    vf sum[NORM_CHAINS];
+    LOCUS_UNINITIALIZED lane_sums sum[NORM_CHAINS];
     const vf middle = v_set1(mean);
     float rest = 0.0f;
     int64_t c = 0;
-    for (int k = 0; k < NORM_CHAINS; k++) sum[k] = v_set1(0.0f);
-#define STEP(k, at)                                                                                \
-    do {                                                                                           \
-        const vf d = squares ? v_sub(v_load(at), middle) : v_load(at);                             \
-        sum[k] = squares ? v_fma(d, d, sum[k]) : v_add(sum[k], d);                                 \
-    } while (0)
-    for (; c + NORM_CHAINS * VL <= width; c += NORM_CHAINS * VL)
-        for (int k = 0; k < NORM_CHAINS; k++) STEP(k, x + c + k * VL);
-    for (; c + VL <= width; c += VL) STEP(0, x + c);
-#undef STEP
+    LOCUS_UNROLL
+    for (int k = 0; k < NORM_CHAINS; k++) sum[k] = lanes_zero();
+    for (; c + NORM_CHAINS * LOCUS_LANES <= width; c += NORM_CHAINS * LOCUS_LANES) {
+        LOCUS_UNROLL
+        for (int k = 0; k < NORM_CHAINS; k++)
+            sum[k] = add_columns(sum[k], x + c + k * LOCUS_LANES, middle, squares);
+    }
+    for (; c + LOCUS_LANES <= width; c += LOCUS_LANES)
+        sum[0] = add_columns(sum[0], x + c, middle, squares);
     for (; c < width; c++) {
         const float d = x[c] - mean;
         rest += squares ? d * d : x[c];
@@ -77,17 +87,21 @@ LOCUS_INLINE void norm_back_sums(const locus_norm_rule *rule, const float *dy, c
                                  const row_norm *n, float *sum, float *dot)
 {
     const vf mean = v_set1(n->mean), factor = v_set1(n->factor);
-    vf s[2] = {v_set1(0.0f), v_set1(0.0f)}, d[2] = {v_set1(0.0f), v_set1(0.0f)};
-    int which = 0;
-    for (int64_t c = 0; c < rule->width; c += VL, which = !which) {
-        const int64_t tail = rule->width - c < VL ? rule->width - c : 0;
-        const vf g = norm_back(rule, dy, c, tail);
-        const vf normal = v_mul(v_sub(load_some(x + c, tail), mean), factor);
-        s[which] = v_add(s[which], g);
-        d[which] = v_fma(g, normal, d[which]);
+    lane_sums s[2] = {lanes_zero(), lanes_zero()}, d[2] = {lanes_zero(), lanes_zero()};
+    for (int64_t c = 0; c < rule->width; c += 2 * LOCUS_LANES) {
+        LOCUS_UNROLL
+        for (int k = 0; k < 2 * PARTS; k++) {
+            const int64_t at = c + k * VL, tail = part_tail(rule->width - c, k);
+            if (tail < 0) continue;
+            const vf g = norm_back(rule, dy, at, tail);
+            const vf normal = v_mul(v_sub(load_some(x + at, tail), mean), factor);
+            vf *s_part = &s[k / PARTS].part[k % PARTS], *d_part = &d[k / PARTS].part[k % PARTS];
+            *s_part = v_add(*s_part, g);
+            *d_part = v_fma(g, normal, *d_part);
+        }
     }
-    *sum = v_sum(v_add(s[0], s[1]));
-    *dot = v_sum(v_add(d[0], d[1]));
+    *sum = lanes_sum(lanes_add(s[0], s[1]));
+    *dot = lanes_sum(lanes_add(d[0], d[1]));
 }
 
 static inline void norm_row_grad(const locus_norm_rule *rule, float *dx, int add, const float *dy,

@@ -54,15 +54,19 @@ static LOCUS_ADD_SPLIT(add_split)
 
 static LOCUS_MOMENTS(moments)
 {
-    vf all = v_set1(0.0f), weighted = v_set1(0.0f);
-    for (int64_t c = 0; c < columns; c += VL) {
-        const int64_t tail = columns - c < VL ? columns - c : 0;
-        const vf weight = load_some(t + c, tail);
-        all = v_add(all, weight);
-        weighted = v_fma(weight, load_some(x + c, tail), weighted);
+    lane_sums all = lanes_zero(), weighted = lanes_zero();
+    for (int64_t c = 0; c < columns; c += LOCUS_LANES) {
+        LOCUS_UNROLL
+        for (int p = 0; p < PARTS; p++) {
+            const int64_t at = c + p * VL, tail = part_tail(columns - c, p);
+            if (tail < 0) continue;
+            const vf weight = load_some(t + at, tail);
+            all.part[p] = v_add(all.part[p], weight);
+            weighted.part[p] = v_fma(weight, load_some(x + at, tail), weighted.part[p]);
+        }
     }
-    sums[0] += (double)v_sum(all);
-    sums[1] += (double)v_sum(weighted);
+    sums[0] += (double)lanes_sum(all);
+    sums[1] += (double)lanes_sum(weighted);
 }
 
 static LOCUS_SCALE(scale)

@@ -57,24 +57,37 @@ LOCUS_INLINE void raise_max(float *S, int64_t stride, int64_t rows, int64_t colu
     for (int64_t i = 0; i < rows; i += VL) v_store(rescale + i, v_exp(v_load(rescale + i)));
 }
 
-/* S = e^(S - max) over one row; returns its sum. */
-static inline float exponentiate(float *row, int64_t padded, float max)
+/* Weights are summed by columns modulo SUM_COLUMNS. Those that a row does not see add 0. */
+enum { SUM_COLUMNS = 2 * LOCUS_LANES, SUM_VECTORS = SUM_COLUMNS / VL };
+
+/* SUM_COLUMNS columns from c on, or those of them that lie in `at`. */
+LOCUS_INLINE void exponentiate_columns(float *row, int64_t c, vf minus, lane_sums total[2],
+                                       seen_columns at, const int whole)
 {
-    const vf minus = v_set1(-reference(max));
-    vf total[4] = {v_set1(0.0f), v_set1(0.0f), v_set1(0.0f), v_set1(0.0f)};
-    int64_t c = 0;
-    for (; c + 4 * VL <= padded; c += 4 * VL)
-        for (int k = 0; k < 4; k++) {
-            const vf weight = v_exp(v_add(v_load(row + c + k * VL), minus));
-            total[k] = v_add(total[k], weight);
-            v_store(row + c + k * VL, weight);
-        }
-    for (; c < padded; c += VL) {
+    LOCUS_UNROLL
+    for (int k = 0; k < SUM_VECTORS; k++, c += VL) {
+        if (!whole && (c < at.from || c >= at.to)) continue;
         const vf weight = v_exp(v_add(v_load(row + c), minus));
-        total[0] = v_add(total[0], weight);
+        vf *part = &total[k / PARTS].part[k % PARTS];
+        *part = v_add(*part, weight);
         v_store(row + c, weight);
     }
-    return v_sum(v_add(v_add(total[0], total[1]), v_add(total[2], total[3])));
+}
+
+/* S = e^(S - max) over the columns `at` of a row; returns their sum. */
+LOCUS_INLINE float exponentiate(float *row, seen_columns at, float max)
+{
+    const vf minus = v_set1(-reference(max));
+    lane_sums total[2] = {lanes_zero(), lanes_zero()};
+    int64_t c = at.from / SUM_COLUMNS * SUM_COLUMNS;
+    if (c < at.from) {
+        exponentiate_columns(row, c, minus, total, at, 0);
+        c += SUM_COLUMNS;
+    }
+    for (; c + SUM_COLUMNS <= at.to; c += SUM_COLUMNS)
+        exponentiate_columns(row, c, minus, total, at, 1);
+    if (c < at.to) exponentiate_columns(row, c, minus, total, at, 0);
+    return lanes_sum(lanes_add(total[0], total[1]));
 }
 
 LOCUS_INLINE LOCUS_SOFTMAX_STEP(step_rows)
@@ -83,7 +96,7 @@ LOCUS_INLINE LOCUS_SOFTMAX_STEP(step_rows)
     for (int64_t i = 0; i < rows; i++) {
         float *row = S + i * stride;
         const seen_columns at = see_columns(row, seen, i, columns);
-        tile_sum[i] = exponentiate(row + at.from, at.to - at.from, max[i]);
+        tile_sum[i] = exponentiate(row, at, max[i]);
         sum[i] = sum[i] * rescale[i] + tile_sum[i];
         clear_others(row, at, columns);
     }

@@ -15,18 +15,24 @@ LOCUS_INLINE vf load_or_masked(const float *x, int64_t tail)
 static LOCUS_EXP_SUM(exp_sum)
 {
     vf greatest[2] = {v_set1(-INFINITY), v_set1(-INFINITY)};
-    vf total[2] = {v_set1(0.0f), v_set1(0.0f)};
+    lane_sums total[2] = {lanes_zero(), lanes_zero()};
     int which = 0;
     for (int64_t c = 0; c < columns; c += VL, which = !which) {
         const vf a = load_or_masked(x + c, columns - c < VL ? columns - c : 0);
         greatest[which] = v_max(a, greatest[which]);
     }
     *top = v_greatest(v_max(greatest[0], greatest[1]));
-    for (int64_t c = 0; c < columns; c += VL, which = !which) {
-        const vf a = load_or_masked(x + c, columns - c < VL ? columns - c : 0);
-        total[which] = v_add(total[which], v_exp(v_sub(a, v_set1(*top))));
+    for (int64_t c = 0; c < columns; c += 2 * LOCUS_LANES) {
+        LOCUS_UNROLL
+        for (int k = 0; k < 2 * PARTS; k++) {
+            const int64_t tail = part_tail(columns - c, k);
+            if (tail < 0) continue;
+            const vf a = load_or_masked(x + c + k * VL, tail);
+            vf *part = &total[k / PARTS].part[k % PARTS];
+            *part = v_add(*part, v_exp(v_sub(a, v_set1(*top))));
+        }
     }
-    *sum = v_sum(v_add(total[0], total[1]));
+    *sum = lanes_sum(lanes_add(total[0], total[1]));
 }
 
 static LOCUS_EXP_ROW(exp_row)
@@ -49,15 +55,18 @@ static LOCUS_SHIFT_ROW(shift_row)
 
 static LOCUS_SOFTMAX_ROW_GRAD(softmax_row_grad)
 {
-    vf total[2] = {v_set1(0.0f), v_set1(0.0f)};
-    int which = 0;
-    for (int64_t c = 0; c < columns; c += VL, which = !which) {
-        const int64_t tail = columns - c < VL ? columns - c : 0;
-        const vf back = load_some(dy + c, tail);
-        total[which] = logarithm ? v_add(total[which], back)
-                                 : v_fma(back, load_some(y + c, tail), total[which]);
+    lane_sums total[2] = {lanes_zero(), lanes_zero()};
+    for (int64_t c = 0; c < columns; c += 2 * LOCUS_LANES) {
+        LOCUS_UNROLL
+        for (int k = 0; k < 2 * PARTS; k++) {
+            const int64_t at = c + k * VL, tail = part_tail(columns - c, k);
+            if (tail < 0) continue;
+            const vf back = load_some(dy + at, tail);
+            vf *part = &total[k / PARTS].part[k % PARTS];
+            *part = logarithm ? v_add(*part, back) : v_fma(back, load_some(y + at, tail), *part);
+        }
     }
-    const vf sum = v_set1(v_sum(v_add(total[0], total[1])));
+    const vf sum = v_set1(lanes_sum(lanes_add(total[0], total[1])));
     for (int64_t c = 0; c < columns; c += VL) {
         const int64_t tail = columns - c < VL ? columns - c : 0;
         const vf back = load_some(dy + c, tail), at = load_some(y + c, tail);

@@ -71,6 +71,7 @@ static const cut cuts[] = {
     {"kernels/LOCUS_PANEL", WIDTH, 1, {.B = 1, .H = 1, .Tq = 14, .Tk = 17}, NULL, NULL, 0},
     {"kernels/LOCUS_PANEL", VALUE_WIDTH, 1, {.B = 1, .H = 1, .Tq = 14, .Tk = 17, .D = 4}, NULL, NULL, 0},
     {"kernels/VL", KEYS, 1, {.B = 1, .H = 1, .Tq = 9, .D = 4}, NULL, NULL, 0},
+    {"kernels/SUM_COLUMNS", KEYS, 1, {.B = 1, .H = 1, .Tq = 9, .D = 4}, NULL, NULL, 0},
     {"kernels/GEMM_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 30, .D = 4}, NULL, "tiles", 0},
     {"kernels/LOCUS_REGISTER_ROWS", QUERIES, 1, {.B = 1, .H = 1, .Tk = 40, .D = 6}, NULL, "tiles", 0},
     {"kernels/GEMM_VECTORS", KEYS, 16, {.B = 1, .H = 1, .Tq = 10, .D = 4}, NULL, NULL, 0},

@@ -102,6 +102,7 @@ int main(int argc, char **argv)
                                             "nn/UNPACKED_ROWS",
                                             "nn/SUM_COLUMNS",
                                             "kernels/LINEAR_INNER",
+                                            "kernels/LOCUS_CHAIN",
                                             "kernels/LINEAR_ROWS",
                                             "kernels/FEW_ROWS",
                                             "kernels/LINEAR_COLUMNS",

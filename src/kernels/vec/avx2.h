@@ -157,17 +157,16 @@ static inline vf v_choose(vf a, vf b, const int bit)
                       : _mm256_blend_ps(a, b, 0xF0);
 }
 
-/* Lane k is the sum of r[k], each in the same order; r is lost. */
+/* Lane k is v_sum(r[k]); r is lost. */
 static inline vf v_sums(vf r[VL])
 {
-    for (int i = 0; i < VL / 2; i++)
+    for (int i = 0; i < 4; i++)
+        r[i] = v_add(_mm256_permute2f128_ps(r[i], r[i + 4], 0x20),
+                     _mm256_permute2f128_ps(r[i], r[i + 4], 0x31));
+    for (int i = 0; i < 2; i++)
         r[i] = v_add(_mm256_unpacklo_ps(r[2 * i], r[2 * i + 1]),
                      _mm256_unpackhi_ps(r[2 * i], r[2 * i + 1]));
-    for (int i = 0; i < VL / 4; i++)
-        r[i] = v_add(_mm256_shuffle_ps(r[2 * i], r[2 * i + 1], 0x44),
-                     _mm256_shuffle_ps(r[2 * i], r[2 * i + 1], 0xee));
-    return v_add(_mm256_permute2f128_ps(r[0], r[1], 0x20),
-                 _mm256_permute2f128_ps(r[0], r[1], 0x31));
+    return v_add(_mm256_shuffle_ps(r[0], r[1], 0x44), _mm256_shuffle_ps(r[0], r[1], 0xee));
 }
 
 /* Lane k is table[index[k] - index[0]], where the last index is less than VL above the first;

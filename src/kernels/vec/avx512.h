@@ -82,7 +82,7 @@ static inline vf v_unless_equal(vf a, vf b, vf x)
     return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(a, b, _CMP_NEQ_UQ), x);
 }
 
-/* f = t - n for the nearest whole number n; -inf gives f = 0, n = -inf. */
+/* f = t - n for the nearest whole number n; -inf gives f = 0, n = -inf. *n is for v_times_pow2 only. */
 static inline vf v_split(vf t, vf *n)
 {
     const vf f = _mm512_reduce_ps(t, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
@@ -90,8 +90,12 @@ static inline vf v_split(vf t, vf *n)
     return f;
 }
 
-/* p 2^n; 0 for n = -inf. */
-static inline vf v_times_pow2(vf p, vf n) { return _mm512_scalef_ps(p, n); }
+/* p 2^n; 0 for n < -126, as other vocabularies have it. */
+static inline vf v_times_pow2(vf p, vf n)
+{
+    const __mmask16 normal = _mm512_cmp_ps_mask(n, v_set1(-126.0f), _CMP_NLT_UQ);
+    return _mm512_maskz_scalef_ps(normal, p, n);
+}
 
 /* x = m 2^n, 3/4 <= m < 3/2, for normal x > 0; m is NaN for NaN. */
 static inline vf v_mantissa(vf x, vf *n)
@@ -139,22 +143,21 @@ static inline vf v_choose(vf a, vf b, const int bit)
     return _mm512_mask_blend_ps(mask, a, b);
 }
 
-/* Lane k is the sum of r[k], each in the same order; r is lost. */
+/* Lane k is v_sum(r[k]); r is lost. */
 static inline vf v_sums(vf r[VL])
 {
-    for (int i = 0; i < VL / 2; i++)
+    for (int i = 0; i < 8; i++) { /* rows i and i + 4, then i + 8 and i + 12 */
+        const int k = i < 4 ? i : i + 4;
+        r[i] = v_add(_mm512_shuffle_f32x4(r[k], r[k + 4], 0x44),
+                     _mm512_shuffle_f32x4(r[k], r[k + 4], 0xee));
+    }
+    for (int i = 0; i < 4; i++)
+        r[i] = v_add(_mm512_shuffle_f32x4(r[i], r[i + 4], 0x88),
+                     _mm512_shuffle_f32x4(r[i], r[i + 4], 0xdd));
+    for (int i = 0; i < 2; i++)
         r[i] = v_add(_mm512_unpacklo_ps(r[2 * i], r[2 * i + 1]),
                      _mm512_unpackhi_ps(r[2 * i], r[2 * i + 1]));
-    for (int i = 0; i < VL / 4; i++) {
-        const __m512d a = _mm512_castps_pd(r[2 * i]), b = _mm512_castps_pd(r[2 * i + 1]);
-        r[i] = v_add(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)),
-                     _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
-    }
-    for (int width = VL / 8; width > 0; width /= 2)
-        for (int i = 0; i < width; i++)
-            r[i] = v_add(_mm512_shuffle_f32x4(r[2 * i], r[2 * i + 1], 0x88),
-                         _mm512_shuffle_f32x4(r[2 * i], r[2 * i + 1], 0xdd));
-    return r[0];
+    return v_add(_mm512_shuffle_ps(r[0], r[1], 0x44), _mm512_shuffle_ps(r[0], r[1], 0xee));
 }
 
 /* Lane k is table[index[k] - index[0]], where the last index is less than VL above the first;

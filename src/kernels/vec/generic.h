@@ -154,7 +154,7 @@ static inline vf v_choose(vf a, vf b, const int bit)
     return a;
 }
 
-/* Lane k is the sum of r[k], each in the same order; r is lost. */
+/* Lane k is v_sum(r[k]); r is lost. */
 static inline vf v_sums(vf r[VL])
 {
     v_transpose(r);
