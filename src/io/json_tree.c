@@ -50,30 +50,44 @@ static json_value *add_value(reader *r, const locus_json_token *token)
     return value;
 }
 
+static int compare_keys(const char *a, size_t a_bytes, const char *b, size_t b_bytes)
+{
+    const int order = memcmp(a, b, a_bytes < b_bytes ? a_bytes : b_bytes);
+    return order != 0 ? order : (a_bytes > b_bytes) - (a_bytes < b_bytes);
+}
+
 static int compare_by_key(const void *a, const void *b)
 {
     const json_value *x = *(json_value *const *)a, *y = *(json_value *const *)b;
-    const size_t common = x->key_bytes < y->key_bytes ? x->key_bytes : y->key_bytes;
-    const int order = memcmp(x->key, y->key, common);
-    if (order != 0) return order;
-    return x->key_bytes < y->key_bytes ? -1 : x->key_bytes > y->key_bytes;
+    return compare_keys(x->key, x->key_bytes, y->key, y->key_bytes);
+}
+
+static void list_members(const json_value *container, json_value **list)
+{
+    size_t count = 0;
+    for (json_value *v = container->child; v != NULL; v = v->next) list[count++] = v;
+}
+
+/* Sort the members of an object by their keys; none may be there twice. */
+static locus_status sort_members(json_value **list, size_t count, locus_error *error)
+{
+    char name[100];
+    qsort(list, count, sizeof *list, compare_by_key);
+    for (size_t i = 1; i < count; i++)
+        if (compare_by_key(&list[i - 1], &list[i]) == 0)
+            return locus_fail(error, LOCUS_ERR_FORMAT,
+                              "found the key \"%s\" twice in an object, expected it once",
+                              locus_escape(name, sizeof name, list[i]->key, list[i]->key_bytes));
+    return LOCUS_OK;
 }
 
 static locus_status check_keys(const reader *r, const json_value *object)
 {
-    char name[100];
     if (object->count < 2 || object->count > r->limits->unique) return LOCUS_OK;
     json_value **list = locus_allocate(r->allocator, object->count, sizeof *list);
     if (list == NULL) return no_memory(r->error);
-    size_t count = 0;
-    for (json_value *v = object->child; v != NULL; v = v->next) list[count++] = v;
-    qsort(list, count, sizeof *list, compare_by_key);
-    locus_status status = LOCUS_OK;
-    for (size_t i = 1; i < count && status == LOCUS_OK; i++)
-        if (compare_by_key(&list[i - 1], &list[i]) == 0)
-            status = locus_fail(r->error, LOCUS_ERR_FORMAT,
-                                "found the key \"%s\" twice in an object, expected it once",
-                                locus_escape(name, sizeof name, list[i]->key, list[i]->key_bytes));
+    list_members(object, list);
+    const locus_status status = sort_members(list, object->count, r->error);
     locus_release(r->allocator, list);
     return status;
 }
@@ -182,6 +196,78 @@ void locus_json_tree_free(json_tree *tree)
 {
     locus_arena_clear(&tree->arena);
     tree->root = NULL;
+}
+
+/* ---- the index ---- */
+
+static int has_nul(const char *text, size_t bytes) { return memchr(text, '\0', bytes) != NULL; }
+
+static locus_status check_text(const json_value *value, locus_error *error)
+{
+    char key[100] = "";
+    if (value->key != NULL) locus_escape(key, sizeof key, value->key, value->key_bytes);
+    if (value->key != NULL && has_nul(value->key, value->key_bytes))
+        return locus_fail(error, LOCUS_ERR_FORMAT, "found a key with a NUL: %s", key);
+    if (value->kind == LOCUS_JSON_STRING && has_nul(value->text, value->bytes))
+        return locus_fail(error, LOCUS_ERR_FORMAT, "%s%sfound a string with a NUL", key,
+                          value->key != NULL ? ": " : "");
+    return LOCUS_OK;
+}
+
+/* As deep as the tree, at most LOCUS_JSON_MAX_DEPTH. */
+static locus_status index_value(locus_arena *arena, json_value *value, locus_error *error)
+{
+    LOCUS_TRY(check_text(value, error));
+    if (value->kind != LOCUS_JSON_OBJECT && value->kind != LOCUS_JSON_ARRAY) return LOCUS_OK;
+    value->members =
+        locus_arena_take(arena, (value->count + 1) * sizeof *value->members, sizeof(void *));
+    if (value->members == NULL) return no_memory(error);
+    list_members(value, value->members);
+    for (size_t i = 0; i < value->count; i++)
+        LOCUS_TRY(index_value(arena, value->members[i], error));
+    return value->kind == LOCUS_JSON_OBJECT ? sort_members(value->members, value->count, error)
+                                            : LOCUS_OK;
+}
+
+locus_status locus_json_tree_index(json_tree *tree, locus_error *error)
+{
+    return tree->root != NULL ? index_value(&tree->arena, tree->root, error) : LOCUS_OK;
+}
+
+static const json_value *member_by_key(const json_value *object, const char *key, size_t bytes)
+{
+    size_t low = 0, high = object->count;
+    while (low < high) {
+        const size_t middle = low + (high - low) / 2;
+        json_value *found = object->members[middle];
+        const int order = compare_keys(found->key, found->key_bytes, key, bytes);
+        if (order == 0) return found;
+        if (order < 0)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return NULL;
+}
+
+static const json_value *member_by_number(const json_value *list, const char *key, size_t bytes)
+{
+    size_t number = 0;
+    if (bytes == 0 || bytes > 15) return NULL;
+    for (size_t i = 0; i < bytes; i++) {
+        if (key[i] < '0' || key[i] > '9') return NULL;
+        number = 10 * number + (size_t)(key[i] - '0');
+    }
+    return number < list->count ? list->members[number] : NULL;
+}
+
+const json_value *locus_tree_member(const json_value *container, const char *key, size_t bytes)
+{
+    switch (container->kind) {
+    case LOCUS_JSON_OBJECT: return member_by_key(container, key, bytes);
+    case LOCUS_JSON_ARRAY: return member_by_number(container, key, bytes);
+    default: return NULL;
+    }
 }
 
 /* ---- members ---- */

@@ -20,8 +20,11 @@ typedef struct json_limits {
 typedef struct json_value {
     locus_json_kind kind; /* OBJECT, ARRAY, STRING, INTEGER, NUMBER, TRUE, FALSE, NULL         */
     uint32_t key_bytes, bytes;
-    const char *key;  /* in an object                                                          */
-    const char *text; /* STRING: NUL-terminated; numbers: as written                           */
+    const char *key; /* in an object */
+    union {
+        const char *text;            /* STRING: NUL-terminated; numbers: as written */
+        struct json_value **members; /* OBJECT: by key; ARRAY: in order; NULL: no index */
+    };
     union {
         struct json_value *child; /* OBJECT, ARRAY: the first */
         uint64_t integer;
@@ -44,6 +47,13 @@ locus_status locus_json_tree_parse(json_tree *tree, const char *text, size_t byt
                                    const json_limits *limits, const locus_allocator *allocator,
                                    locus_error *error);
 void locus_json_tree_free(json_tree *tree);
+
+/* Give every container its `members`. A key that occurs twice in any object is refused, and a key or
+ * a string with a NUL in it. Needs 8 bytes a value. */
+locus_status locus_json_tree_index(json_tree *tree, locus_error *error);
+
+/* By its index: a member of an object, or of a list by its number ("0", "17"), or NULL. */
+const json_value *locus_tree_member(const json_value *container, const char *key, size_t bytes);
 
 /* A member of an object, or NULL; also for a value that is no object. */
 const json_value *locus_tree_get(const json_value *object, const char *key);

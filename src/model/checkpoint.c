@@ -44,19 +44,17 @@ static int is_plain_name(const char *name)
 static locus_status open_shards(model_checkpoint *c, const char *folder, const char *index,
                                 locus_error *error)
 {
-    static const char map[] = "weight_map.";
+    static const char map[] = "weight_map";
     model_settings s;
     LOCUS_TRY(model_settings_read(&s, folder, index, c->allocator, error));
     locus_status status = LOCUS_OK;
-    for (size_t i = 0; status == LOCUS_OK && i < s.list.count; i++) {
-        const model_setting *entry = locus_list_at(&s.list, i);
-        if (strncmp(entry->path, map, sizeof map - 1) != 0) continue;
-        if (entry->kind != LOCUS_JSON_STRING || !is_plain_name(entry->text))
-            status =
-                model_setting_refuse(&s, entry->path, "the name of a file in the folder", error);
-        else
-            status = open_file(c, folder, entry->text, index, error);
-    }
+    const json_value *names = model_setting_members(&s, map);
+    const json_value *entry = names != NULL ? names->child : NULL;
+    for (; status == LOCUS_OK && entry != NULL; entry = entry->next)
+        status =
+            entry->kind == LOCUS_JSON_STRING && is_plain_name(entry->text)
+                ? open_file(c, folder, entry->text, index, error)
+                : model_member_refuse(&s, map, entry, "the name of a file in the folder", error);
     model_settings_free(&s);
     if (status == LOCUS_OK && c->file_count == 0)
         return locus_fail(error, LOCUS_ERR_FORMAT, "%s: names no file", index);

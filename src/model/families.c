@@ -108,7 +108,7 @@ locus_status model_read_bert_positions(const model_settings *s, model_descriptio
 
 int model_architecture_is(const model_settings *s, const char *what)
 {
-    const model_setting *found = model_setting_find(s, "architectures.0");
+    const json_value *found = model_setting_find(s, "architectures.0");
     return found != NULL && found->kind == LOCUS_JSON_STRING && strstr(found->text, what) != NULL;
 }
 

@@ -88,12 +88,8 @@ static int is_read(const model_family *family, const model_description *d, locus
 
 static locus_status count_labels(const model_settings *s, model_description *d, locus_error *error)
 {
-    static const char map[] = "id2label.";
     const char *problem;
-    int64_t named = 0;
-    for (size_t i = 0; i < s->list.count; i++)
-        named += strncmp(((const model_setting *)locus_list_at(&s->list, i))->path, map,
-                         sizeof map - 1) == 0;
+    const int64_t named = model_setting_count(s, "id2label");
     LOCUS_TRY(model_setting_integer(s, "num_labels", named > 0 ? named : 2, 1, 1 << 16, &d->labels,
                                     error));
     LOCUS_TRY(model_setting_text(s, "problem_type", "", &problem, error));

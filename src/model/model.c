@@ -128,10 +128,9 @@ static locus_status read_pooling(locus_model *m, const char *folder, const char 
         status = model_setting_flag(&s, modes[i].key, 0, &set, error);
         if (status == LOCUS_OK && set) m->pooling = modes[i].pooling, chosen++;
     }
-    for (size_t i = 0; i < s.list.count; i++) {
-        const model_setting *entry = locus_list_at(&s.list, i);
-        others += strncmp(entry->path, "pooling_mode", 12) == 0 && entry->kind == LOCUS_JSON_TRUE;
-    }
+    for (const json_value *entry = s.tree.root->child; entry != NULL; entry = entry->next)
+        others += entry->kind == LOCUS_JSON_TRUE && entry->key != NULL &&
+                  strncmp(entry->key, "pooling_mode", 12) == 0;
     if (status == LOCUS_OK && (chosen != 1 || others != 1))
         status = locus_fail(error, LOCUS_ERR_FORMAT,
                             "%s: expected one pooling mode: cls, mean or max of the tokens", file);

@@ -2,29 +2,20 @@
 #ifndef LOCUS_MODEL_SETTINGS_H
 #define LOCUS_MODEL_SETTINGS_H
 
-/* A configuration file (config.json and its kin) as a flat list of its scalars, each by its path:
- * "hidden_size", "id2label.3", "architectures.0". Strict JSON within limits: 16 MiB, depth 32,
- * 200,000 scalars, strings of 64 KiB. A key that occurs twice counts with its last value, as in
- * Python. Messages name the file and the key. */
+/* A configuration file (config.json and its kin). A value is named by its path: "hidden_size",
+ * "id2label.3", "architectures.0"; a key with a dot in it is the end of no path. Strict JSON within
+ * limits: 16 MiB, depth 32, 400,000 values, strings of 64 KiB. A key that occurs twice in an object is
+ * refused: Python would take the last, and others the first. Messages name the file and the key. */
 
 #include <locus/status.h>
 
 #include "io/json_tree.h"
 #include "io/store.h"
 
-typedef struct model_setting {
-    const char *path, *text; /* text: of strings and numbers as written */
-    locus_json_kind kind;    /* STRING, INTEGER, NUMBER, TRUE, FALSE, NULL */
-    size_t place;            /* in the order of the file */
-} model_setting;
-
 typedef struct model_settings {
     const locus_allocator *allocator;
     const char *file; /* for messages */
-    locus_arena arena;
-    json_tree tree;               /* texts of the settings lie in it */
-    locus_list list;              /* model_setting */
-    const model_setting **sorted; /* [list.count] by path, equal ones in the order of the file */
+    json_tree tree;   /* with its index */
 } model_settings;
 
 /* FOLDER/FILE. On failure nothing is left to free. */
@@ -35,13 +26,16 @@ locus_status model_settings_parse(model_settings *settings, const char *file, co
                                   const locus_allocator *allocator, locus_error *error);
 void model_settings_free(model_settings *settings);
 
-/* NULL: there is no such scalar, or it is null. */
-const model_setting *model_setting_find(const model_settings *settings, const char *path);
+/* A scalar; NULL: there is none of that path, or it is null. */
+const json_value *model_setting_find(const model_settings *settings, const char *path);
 
-/* 1: the file has the scalar, be it null. */
+/* 1: the file has a value at the path, be it null. */
 int model_setting_there(const model_settings *settings, const char *path);
 
-/* How many scalars there are in a list or an object. */
+/* A list or an object, for those who walk over its members ("": that of the whole file); NULL: none. */
+const json_value *model_setting_members(const model_settings *settings, const char *path);
+
+/* How many members it has; 0: there is none. */
 int64_t model_setting_count(const model_settings *settings, const char *path);
 
 /* Typed values: an absent one is `preset`; another type, or a number out of range, is refused. A
@@ -58,6 +52,11 @@ locus_status model_setting_text(const model_settings *settings, const char *path
 /* FILE: KEY: found ..., expected EXPECTED. LOCUS_ERR_FORMAT. */
 locus_status model_setting_refuse(const model_settings *settings, const char *path,
                                   const char *expected, locus_error *error);
+
+/* The same for a member of the container at `path`. */
+locus_status model_member_refuse(const model_settings *settings, const char *path,
+                                 const json_value *member, const char *expected,
+                                 locus_error *error);
 
 /* A path of two parts, in memory of the arena; NULL: no memory. */
 char *model_join(locus_arena *arena, const char *folder, const char *name, char between);

@@ -461,7 +461,7 @@ static void test_long_lists(void)
     const char *path = test_folder("long");
     char *text = malloc(ROOM);
     if (text == NULL) exit(2);
-    int used = snprintf(text, ROOM, "{\"num_beams\": 3, \"bad_words_ids\": [");
+    int used = snprintf(text, ROOM, "{\"bad_words_ids\": [");
     for (int i = 0; i < WORDS; i++)
         used += snprintf(text + used, (size_t)(ROOM - used), "%s[%d]", i > 0 ? "," : "", i % 50);
     snprintf(text + used, (size_t)(ROOM - used), "], \"num_beams\": 5}");

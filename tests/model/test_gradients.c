@@ -50,8 +50,8 @@ static void *memory_of(size_t bytes)
 static void set_logits(step *s)
 {
     const locus_model_info *i = &s->info;
-    const int each = i->head == LOCUS_MODEL_TAG || i->head == LOCUS_MODEL_SPAN ||
-                     i->head == LOCUS_MODEL_PRIOR;
+    const int each =
+        i->head == LOCUS_MODEL_TAG || i->head == LOCUS_MODEL_SPAN || i->head == LOCUS_MODEL_PRIOR;
     int64_t width = i->vocabulary, first = s->first, rows = s->tokens;
     if (i->decoder_layers > 0) {
         first = s->decoder_first;

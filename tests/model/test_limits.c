@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 
-/* Both sides of every limit of configuration files and checkpoints: MOST_BYTES, MOST_SCALARS,
- * MOST_STRING, MOST_PATH of src/model/settings.c, MODEL_SHARDS of checkpoint.h, and numbers that are
+/* Both sides of every limit of configuration files and checkpoints: MOST_BYTES, MOST_VALUES,
+ * MOST_STRING of src/model/settings.c, MODEL_SHARDS of checkpoint.h, and numbers that are
  * converted in pieces of PIECE. */
 
 #define _POSIX_C_SOURCE 200809L
@@ -61,24 +61,14 @@ static int string_is_read(size_t bytes)
     return read;
 }
 
-static int path_is_read(size_t bytes)
-{
-    text t = {NULL, 0, 0};
-    add(&t, "{\"", 1);
-    add(&t, "k", bytes);
-    add(&t, "\": 1}", 1);
-    const int read = is_read(&t, "keys of more than");
-    free(t.data);
-    return read;
-}
-
-static int scalars_are_read(size_t count)
+/* The list is a value, too. */
+static int values_are_read(size_t count)
 {
     text t = {NULL, 0, 0};
     add(&t, "[1", 1);
-    add(&t, ",1", count - 1);
+    add(&t, ",1", count - 2);
     add(&t, "]", 1);
-    const int read = is_read(&t, "more than 200000 values");
+    const int read = is_read(&t, "more than 400000 values");
     free(t.data);
     return read;
 }
@@ -107,12 +97,44 @@ static void test_settings(void)
 {
     if (check_begin("limits/MOST_STRING"))
         CHECK(string_is_read(1 << 16) && !string_is_read((1 << 16) + 1), "strings");
-    if (check_begin("limits/MOST_PATH")) CHECK(path_is_read(4094) && !path_is_read(4095), "keys");
-    if (check_begin("limits/MOST_SCALARS"))
-        CHECK(scalars_are_read(200000) && !scalars_are_read(200001), "scalars");
+    if (check_begin("limits/MOST_VALUES"))
+        CHECK(values_are_read(400000) && !values_are_read(400001), "values");
     if (check_begin("limits/MOST_BYTES"))
         CHECK(bytes_are_read(16 << 20) && !bytes_are_read((16 << 20) + 1), "bytes");
     if (check_begin("limits/depth")) CHECK(depth_is_read(32) && !depth_is_read(33), "depth");
+}
+
+/* A key that occurs twice is refused wherever it stands; one with a dot is no path. */
+static void test_keys(void)
+{
+    static const char *const twice[] = {"{\"a\": 1, \"a\": 2}",
+                                        "{\"a\": {\"b\": 1, \"c\": 2, \"b\": null}}",
+                                        "[{}, {\"a\": 1, \"\\u0061\": 1}]"};
+    if (check_begin("settings/twice"))
+        for (size_t i = 0; i < sizeof twice / sizeof *twice; i++) {
+            text t = {NULL, 0, 0};
+            add(&t, twice[i], 1);
+            CHECK(!is_read(&t, "twice in an object"), "%s", t.data);
+            free(t.data);
+        }
+    if (!check_begin("settings/dots")) return;
+    const char *folder = test_folder("keys");
+    char path[1024];
+    model_settings s;
+    (void)mkdir(folder, 0700);
+    write_text(folder, "config.json",
+               "{\"a.0\": 1, \"b\": {\"c\": [4, 5]}, \"b.c.2\": 6, \"a\": [], \"d\": {}}");
+    CHECK(model_settings_read(&s, folder, "config.json", NULL, NULL) == LOCUS_OK, "not read");
+    CHECK(model_setting_find(&s, "a.0") == NULL, "a key with a dot passed for a path");
+    CHECK(model_setting_find(&s, "b.c.2") == NULL, "a key with dots passed for a path");
+    const json_value *five = model_setting_find(&s, "b.c.1");
+    CHECK(five != NULL && strcmp(five->text, "5") == 0, "b.c.1");
+    CHECK(model_setting_count(&s, "b.c") == 2 && model_setting_count(&s, "b.c.1") == 0, "counts");
+    CHECK(model_setting_find(&s, "b.c") == NULL && model_setting_members(&s, "d") != NULL, "kinds");
+    model_settings_free(&s);
+    snprintf(path, sizeof path, "%s/config.json", folder);
+    (void)unlink(path);
+    (void)rmdir(folder);
 }
 
 /* An index of `count` files, which are the same one by links. */
@@ -238,6 +260,7 @@ int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
     test_settings();
+    test_keys();
     test_shards();
     test_pieces();
     if (check_begin("limits/MODEL_CLUSTERS"))

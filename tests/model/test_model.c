@@ -375,7 +375,7 @@ static void test_configs(void)
         {"rope-part",
          "{\"model_type\": \"llama\", \"rope_parameters\": {\"partial_rotary_factor\": 0.5}}",
          "rope_parameters.partial_rotary_factor: found 0.5"},
-        {"twice", "{\"model_type\": \"mamba\", \"model_type\": \"rwkv\"}", "found rwkv"},
+        {"twice", "{\"model_type\": \"mamba\", \"model_type\": \"rwkv\"}", "twice in an object"},
     };
     const char *path = test_folder("configs");
     write_model(path, &test_models[0], NULL);

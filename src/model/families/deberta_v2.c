@@ -15,7 +15,7 @@ static const char *names_term(const model_settings *s, const char *term)
     static const char *const paths[] = {"pos_att_type", "pos_att_type.0", "pos_att_type.1",
                                         "pos_att_type.2"};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        const model_setting *found = model_setting_find(s, paths[i]);
+        const json_value *found = model_setting_find(s, paths[i]);
         if (found != NULL && found->kind == LOCUS_JSON_STRING && strstr(found->text, term) != NULL)
             return paths[i];
     }

@@ -97,17 +97,17 @@ static locus_status check_options(const model_settings *s, const model_descripti
 
 static locus_status read_options(const model_settings *s, model_description *d, locus_error *error)
 {
-    static const char prefix[] = "options.";
     LOCUS_TRY(locus_options_init(&d->options, d->scheme));
     d->options_given = 1;
-    for (size_t i = 0; i < s->list.count; i++) {
-        const model_setting *entry = locus_list_at(&s->list, i);
-        if (strncmp(entry->path, prefix, sizeof prefix - 1) != 0) continue;
-        const char *name = entry->path + sizeof prefix - 1;
-        if (entry->text == NULL ||
-            locus_options_set(&d->options, d->scheme, LOCUS_ATTEND | LOCUS_LAYER, name, entry->text,
-                              NULL) != LOCUS_OK)
-            return model_setting_refuse(s, entry->path, "a value that its scheme knows", error);
+    const json_value *options = model_setting_members(s, "options");
+    const json_value *entry = options != NULL ? options->child : NULL;
+    for (; entry != NULL; entry = entry->next) {
+        const int has_text = entry->kind == LOCUS_JSON_STRING ||
+                             entry->kind == LOCUS_JSON_INTEGER || entry->kind == LOCUS_JSON_NUMBER;
+        if (!has_text || entry->key == NULL ||
+            locus_options_set(&d->options, d->scheme, LOCUS_ATTEND | LOCUS_LAYER, entry->key,
+                              entry->text, NULL) != LOCUS_OK)
+            return model_member_refuse(s, "options", entry, "a value that its scheme knows", error);
     }
     return check_options(s, d, error);
 }

@@ -14,7 +14,7 @@ static locus_status read_positions(const model_settings *s, model_description *d
 {
     static const char path[] = "position_embeddings_type";
     const char *kind;
-    const model_setting *found = model_setting_find(s, path);
+    const json_value *found = model_setting_find(s, path);
     if (found == NULL) /* absent, or null */
         kind = preset;
     else

@@ -52,18 +52,21 @@ static locus_status read_ids(locus_model *m, const model_settings *s, const char
 static locus_status read_bad_words(locus_model *m, const model_settings *s, locus_generation *g,
                                    locus_error *error)
 {
-    const int64_t all = model_setting_count(s, "bad_words_ids");
+    const json_value *lists = model_setting_members(s, "bad_words_ids");
+    int64_t all = 0;
+    for (const json_value *v = lists != NULL ? lists->child : NULL; v != NULL; v = v->next)
+        all += v->kind == LOCUS_JSON_ARRAY ? (int64_t)v->count : 0;
     int32_t *words = locus_arena_take(&m->texts, (size_t)(all + 1) * sizeof *words, 16);
     int64_t *offsets = locus_arena_take(&m->texts, (size_t)(all + 2) * sizeof *offsets, 16);
     char name[96];
     if (words == NULL || offsets == NULL) return no_memory(error);
     int64_t count = 0, at = 0;
     offsets[0] = 0;
-    for (int64_t w = 0; at < all; w++) {
+    for (int64_t w = 0; lists != NULL && w < (int64_t)lists->count; w++) {
         const int64_t before = at;
         snprintf(name, sizeof name, "bad_words_ids.%" PRId64, w);
         const int64_t length = model_setting_count(s, name);
-        if (length == 0) break;
+        if (length == 0) continue;
         for (int64_t i = 0; i < length; i++) {
             snprintf(name, sizeof name, "bad_words_ids.%" PRId64 ".%" PRId64, w, i);
             LOCUS_TRY(read_id(s, name, &words[at++], error));
@@ -118,7 +121,7 @@ static locus_status refuse_others(const model_settings *s, locus_error *error)
 /* early_stopping: true, false or "never". */
 static locus_status read_stopping(const model_settings *s, locus_generation *g, locus_error *error)
 {
-    const model_setting *found = model_setting_find(s, "early_stopping");
+    const json_value *found = model_setting_find(s, "early_stopping");
     int early = 0;
     if (found != NULL && found->kind == LOCUS_JSON_STRING) {
         g->early_stopping = LOCUS_STOP_NEVER;
