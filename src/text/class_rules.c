@@ -167,7 +167,7 @@ static const class_rules *rules_of_family(const read_files *f, const json_value 
 {
     const class_rules *rules = locus_class_rules_of_model(family->text, family->bytes);
     const int other = rules != NULL && rules->files == FILES_SENTENCEPIECE &&
-                      !locus_read_has_spm(f) && locus_read_exists(f, "vocab.txt");
+                      locus_read_find_spm(f) == NULL && locus_read_exists(f, "vocab.txt");
     return other ? locus_class_rules_find("BertTokenizer", 13) : rules;
 }
 

@@ -26,7 +26,8 @@ typedef struct read_files {
 /* The text of a file in the folder, NUL behind it; from t->allocator. */
 locus_status locus_read_whole(const read_files *f, const char *name, char **text, size_t *bytes);
 int locus_read_exists(const read_files *f, const char *name);
-int locus_read_has_spm(const read_files *f); /* a SentencePiece model of any usual name */
+/* A SentencePiece model of any usual name; NULL: none. */
+const char *locus_read_find_spm(const read_files *f);
 /* Put "FOLDER/NAME: " in front of a message. */
 locus_status locus_read_fail_in(const read_files *f, locus_status status, const char *name);
 /* A JSON file; an absent one is an empty tree. */

@@ -202,18 +202,6 @@ static locus_status read_byte_bpe(const read_files *f, const class_rules *rules)
 
 /* ---- the choice ---- */
 
-static const char *const spm_names[] = {"spiece.model", "spm.model", "sentencepiece.bpe.model",
-                                        "tokenizer.model", "source.spm"};
-
-static const char *find_spm(const read_files *f)
-{
-    for (size_t i = 0; i < sizeof spm_names / sizeof *spm_names; i++)
-        if (locus_read_exists(f, spm_names[i])) return spm_names[i];
-    return NULL;
-}
-
-int locus_read_has_spm(const read_files *f) { return find_spm(f) != NULL; }
-
 static const class_rules *rules_named(const char *name)
 {
     return locus_class_rules_find(name, strlen(name));
@@ -258,6 +246,8 @@ static locus_status read_unnamed(const read_files *f, const char *spm)
     return locus_file_fail_in(f->error, LOCUS_ERR_FORMAT, f->folder);
 }
 
+static const char from_json_only[] = "which this reader knows from a tokenizer.json only";
+
 locus_status locus_read_by_class(read_files *f)
 {
     static const char *const expected[] = {[FILES_WORDPIECE] = "expected vocab.txt",
@@ -266,14 +256,13 @@ locus_status locus_read_by_class(read_files *f)
                                            [FILES_MARIAN] =
                                                "expected source.spm, target.spm and vocab.json",
                                            [FILES_BYTES] = "",
-                                           [FILES_JSON] = "which this reader knows from a "
-                                                          "tokenizer.json only",
+                                           [FILES_JSON] = from_json_only,
                                            [FILES_REFUSED] =
                                                "whose rules this reader does not support"};
     const json_value *named = NULL;
     if (f->file != NULL) return read_one_file(f);
     const class_rules *rules = locus_class_rules_of(f, &named);
-    const char *spm = find_spm(f);
+    const char *spm = locus_read_find_spm(f);
     if (named == NULL) return read_unnamed(f, spm);
     if (locus_class_is_generic(named))
         return locus_class_refuse(f, named, "expected its tokenizer.json");

@@ -32,6 +32,15 @@ int locus_read_exists(const read_files *f, const char *name)
     return path_of(f, name, path) && stat(path, &found) == 0;
 }
 
+const char *locus_read_find_spm(const read_files *f)
+{
+    static const char *const names[] = {"spiece.model", "spm.model", "sentencepiece.bpe.model",
+                                        "tokenizer.model", "source.spm"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (locus_read_exists(f, names[i])) return names[i];
+    return NULL;
+}
+
 static locus_status read_open_file(const read_files *f, const char *path, char **text,
                                    size_t *bytes)
 {
