@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "attention/spread.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "attention/bias_parameters.h"
@@ -256,6 +257,23 @@ static void spread_bias(const locus_backward_worker *w, const float *T)
     for (int64_t y = low; y < high; y++) w->slot->bias[z_00 - last + y] += (double)sums[y];
 }
 
+/* Row i of the below where the bias or the gate is no number: over the seen pairs alone, since 0 times
+ * it is none either. Returns the sum. */
+static double spread_seen_gate(const locus_backward_worker *w, int64_t i, const float *bias)
+{
+    const locus_tile *tile = &w->tile;
+    const int64_t at = i * w->head.geometry->stride;
+    const float gate = locus_gate_of(&w->head, tile->query + i);
+    double sum = 0.0;
+    memset(w->gated + at, 0, (size_t)tile->columns * sizeof *w->gated);
+    for (int64_t j = tile->from[i]; j < tile->to[i]; j++) {
+        if (!locus_tile_sees(&w->head, tile, i, j)) continue;
+        sum += (double)w->grad[at + j] * (double)bias[j - tile->from[i]];
+        w->gated[at + j] = w->grad[at + j] * gate;
+    }
+    return sum;
+}
+
 /* dgate[i] += sum_j dS[i][j] bias[z]; and dS times the gates, which the bias is added by. */
 static void spread_bias_gates(const locus_backward_worker *w, const locus_gradient_rows *rows)
 {
@@ -267,13 +285,15 @@ static void spread_bias_gates(const locus_backward_worker *w, const locus_gradie
     for (int64_t i = 0; i < tile->rows; i++) {
         const int64_t from = tile->from[i], count = tile->to[i] - from;
         const float *ds = w->grad + i * stride;
+        const float gate = locus_gate_of(head, tile->query + i);
+        const float *row = count > 0 ? locus_gated_bias(&w->scores, tile, bias, i) : NULL;
         double sums[2] = {0.0, 0.0};
-        if (count > 0)
-            plan->kernels->moments(sums, ds + from, locus_gated_bias(&w->scores, tile, bias, i),
-                                   count);
+        if (count > 0) plan->kernels->moments(sums, ds + from, row, count);
+        if (isfinite(sums[1]) && isfinite(gate))
+            plan->kernels->scale(w->gated + i * stride, ds, gate, tile->columns);
+        else
+            sums[1] = spread_seen_gate(w, i, row);
         rows->dgate[i] += sums[1];
-        plan->kernels->scale(w->gated + i * stride, ds, locus_gate_of(head, tile->query + i),
-                             tile->columns);
     }
 }
 

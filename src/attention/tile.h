@@ -74,6 +74,9 @@ static inline int64_t locus_tile_distances(const locus_tile *tile)
     return tile->rows + tile->columns - 1;
 }
 
+/* 1: causal, window, masks and a dense bias let the pair through. For rare cases: one by one it is slow. */
+int locus_tile_sees(const head_context *head, const locus_tile *tile, int64_t i, int64_t j);
+
 /* 1 where the scores of the products stay: no softcap, no late or dense bias, no gates, no pair hidden. */
 int locus_tile_is_plain(const head_context *head, const locus_tile *tile);
 
