@@ -101,24 +101,6 @@ static test_problem *new_problem(const test_variant *v, int64_t rows)
     return test_variant_problem(v, (test_spec){.B = 2, .H = 2, .Tq = rows, .Tk = rows, .D = 6});
 }
 
-static uint64_t check_variants(void)
-{
-    uint64_t digest = 1;
-    for (size_t i = 0; i < TEST_VARIANTS; i++) {
-        locus_error error = {""};
-        test_problem *p = new_problem(&test_variants[i], 23);
-        whole_call call = {.config = p->config, .in = p->in[TEST_FLOAT]};
-        if (whole_run(&call, &error) == LOCUS_OK) {
-            digest ^= check_spreads(&call, "variants", test_variants[i].name);
-            whole_free(&call);
-        } else if (check_begin("mpi/P%d/variants/%s", ranks, test_variants[i].name)) {
-            CHECK(0, "%s", error.text);
-        }
-        test_problem_free(p);
-    }
-    return digest;
-}
-
 /* ---- refusals: one line on all ranks, and nobody waits ---- */
 
 static void expect_refusal(locus_status status, const locus_error *error, locus_status expected,
@@ -130,6 +112,45 @@ static void expect_refusal(locus_status status, const locus_error *error, locus_
     CHECK(all, "found \"%s\" (%s) here, expected \"%s\" on all ranks", error->text,
           locus_status_text(status), text);
 }
+
+/* ---- variants ---- */
+
+/* Gates need the sums of all positions in between: one line on every rank. */
+static void check_gates_refused(const char *label, const whole_call *call)
+{
+    whole_part part;
+    locus_error error = {""};
+    if (!check_begin("mpi/P%d/variants/%s/refused", ranks, label)) return;
+    const locus_status status = whole_split(call, &spreads[0], &part, &error);
+    char text[200];
+    snprintf(text, sizeof text,
+             "rank 0: tensor log_gate: found over ranks with scheme %s, expected none",
+             call->config.scheme);
+    expect_refusal(status, &error, LOCUS_ERR_UNSUPPORTED, text);
+    whole_part_free(&part);
+}
+
+static uint64_t check_variants(void)
+{
+    uint64_t digest = 1;
+    for (size_t i = 0; i < TEST_VARIANTS; i++) {
+        locus_error error = {""};
+        test_problem *p = new_problem(&test_variants[i], 23);
+        whole_call call = {.config = p->config, .in = p->in[TEST_FLOAT]};
+        if (call.in.log_gate.data != NULL) {
+            check_gates_refused(test_variants[i].name, &call);
+        } else if (whole_run(&call, &error) == LOCUS_OK) {
+            digest ^= check_spreads(&call, "variants", test_variants[i].name);
+            whole_free(&call);
+        } else if (check_begin("mpi/P%d/variants/%s", ranks, test_variants[i].name)) {
+            CHECK(0, "%s", error.text);
+        }
+        test_problem_free(p);
+    }
+    return digest;
+}
+
+/* ---- plans and calls that are refused ---- */
 
 static void refuse_plan(const char *name, const whole_call *call, const whole_spread *spread,
                         locus_status expected, const char *text)

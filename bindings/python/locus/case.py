@@ -20,6 +20,7 @@ from ._runtime import threads_for
 __all__ = ["Case", "Difference", "Result", "load", "run", "save"]
 
 _DTYPES = {"F32": np.float32, "F64": np.float64, "U8": np.uint8, "I64": np.int64, "F16": np.float16}
+_TOLERANCES = ("tolerance", "tolerance_grad")
 _NAMES = {"float32": "F32", "float64": "F64", "uint8": "U8", "bool": "U8", "int64": "I64", "float16": "F16",
           "bfloat16": "BF16"}  # of ml_dtypes
 
@@ -36,6 +37,7 @@ class Case:
     want: dict = field(default_factory=dict)  # expected results: "out", "lse", "grad.q", ...
     note: str = ""
     dlse: object = None  # beside dout: the gradient of lse
+    tolerances: dict = field(default_factory=dict)  # "tolerance", "tolerance_grad", where a file has its own
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ def load(path):
     metadata, packed = _native.file_read(path)
     tensors = dict(_array(tensor) for tensor in packed)
     want = {name.removeprefix("want."): tensors.pop(name) for name in list(tensors) if name.startswith("want.")}
+    tolerances = {name: float(metadata.pop(name)) for name in _TOLERANCES if name in metadata}
     return Case(
         kind=metadata.pop("kind"),
         scheme=metadata.pop("scheme"),
@@ -85,6 +88,7 @@ def load(path):
         dlse=tensors.pop("dlse", None),
         tensors=tensors,
         want=want,
+        tolerances=tolerances,
     )
 
 
@@ -105,7 +109,7 @@ def _pack(name, array):
 def save(path, case):
     """Write a case file, atomically: the old file or the new one, never a part."""
     metadata = {"format": "locus.case/1", "kind": case.kind, "scheme": case.scheme}
-    metadata.update((name, _text(value)) for name, value in case.settings.items() if value is not None)
+    metadata.update((name, _text(value)) for name, value in {**case.settings, **case.tolerances}.items() if value is not None)
     if case.note:
         metadata["note"] = case.note
     tensors = {name: array for name, array in case.tensors.items() if array is not None}

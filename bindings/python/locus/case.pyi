@@ -20,6 +20,7 @@ class Case:
     want: dict[str, Any] = field(default_factory=dict)
     note: str = ""
     dlse: Any = None
+    tolerances: dict[str, float] = field(default_factory=dict)
 
 @dataclass(frozen=True)
 class Difference:

@@ -9,7 +9,8 @@ import torch
 import torch.distributed as dist
 from locus.torch import ring_attend, ring_rows
 
-ROWS = {"q": 2, "k": 2, "v": 2, "mask": 2, "bias_dense": 2, "key_mask": 1, "q_positions": 0, "k_positions": 0}
+ROWS = {name: 2 for name in ("q", "k", "v", "pos_query", "gate", "mask", "bias_dense")}
+ROWS.update(key_mask=1, q_positions=0, k_positions=0)
 WHOLE = ("causal", "window_left", "window_right", "query_offset", "dropout_seed")
 
 
@@ -69,7 +70,7 @@ def run(case, layout):
             parts[name] = t.clone()
             continue
         if name.endswith("positions"):
-            rows = t.dim() - (2 if int(settings.get("axes", 1)) > 1 else 1)
+            rows = t.dim() - (2 if case.scheme in ("sam", "swin") or int(settings.get("axes", 1)) > 1 else 1)
         held[name] = (rows, spread(t.shape[rows], rank, ranks, layout))
         parts[name] = t.index_select(*held[name])
     leaves = [t.requires_grad_() for name, t in parts.items() if name in want]
@@ -97,6 +98,16 @@ def run(case, layout):
     return len(leaves) > 0
 
 
+def refuse_gates(case):
+    """Gates need the sums of all positions in between."""
+    try:
+        ring_attend(**{name: torch.tensor(array) for name, array in case.tensors.items()}, scheme=case.scheme)
+    except locus.LocusError as error:
+        assert "log_gate: ring_attend takes no gates" in str(error), error
+    else:
+        raise AssertionError("accepted")
+
+
 def refuse():
     """What one rank alone has wrong is an error of all."""
     q = torch.zeros(1, 1, 4, 2)
@@ -116,6 +127,9 @@ def main():
         case = locus.case.load(pathlib.Path(path))
         shape = case.tensors["q"].shape if case.kind == "attend" else None
         if shape is None or "q_offsets" in case.tensors or min(shape[2], case.tensors["k"].shape[2]) < dist.get_world_size():
+            continue
+        if "log_gate" in case.tensors:
+            refuse_gates(case)
             continue
         for layout in ("contiguous", "zigzag", "uneven"):
             try:

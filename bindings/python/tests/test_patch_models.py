@@ -260,7 +260,7 @@ def test_base_models(make, tokens, layers, counted):
 
 MEMORY = """
 import sys, torch
-import test_patch_models
+import conftest, test_patch_models
 model = test_patch_models.deberta_v3_base(1)
 import locus.torch
 locus.torch.patch(model, strict=True)

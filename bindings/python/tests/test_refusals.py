@@ -5,7 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
-from conftest import GOLDEN, Call
+from conftest import GOLDEN, ROOT, Call
 
 import locus
 from locus import _native
@@ -155,7 +155,7 @@ def test_files(tmp_path):
         locus.case.load(broken)
     assert caught.value.status == locus.Status.FORMAT
     with pytest.raises(locus.LocusValueError, match="metadata key format is missing"):
-        locus.case.load(next((GOLDEN / "tables").glob("*.safetensors")))
+        locus.case.load(next((ROOT / "tests" / "data" / "tables").glob("*.safetensors")))
 
 
 def test_a_refused_case_leaves_no_file(tmp_path):

@@ -101,8 +101,7 @@ def test_manners():
         mine(7)
     with pytest.raises(locus.LocusIOError, match="No such file"):
         locus.Tokenizer(DATA / "absent")
-    with pytest.raises(locus.LocusValueError, match="found id 400"):
-        mine.decode([400])
+    assert mine.decode([400]) == ""  # as transformers has it
 
 
 def test_threads_share_a_tokenizer():

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from locus import _native
 from locus._errors import LocusValueError
-from locus._schemes import DIFFERENTIABLE, TENSORS
+from locus._schemes import DIFFERENTIABLE, TENSORS, schemes
 
 if dist.is_available() and not dist.is_initialized():
     # Its functions have the group that exists when it is imported as a default argument, and optimizers import it by way of
@@ -24,7 +24,13 @@ if dist.is_available() and not dist.is_initialized():
     # destroy_process_group; one of them may then want the interpreter that has ended, which aborts the rank.
     import torch.distributed.nn.functional  # noqa: F401
 
-_REFUSED = ("q_offsets", "k_offsets")
+_REFUSED = {
+    "q_offsets": "no ragged batches",
+    "k_offsets": "no ragged batches",
+    "log_gate": "no gates, which need the sums of all positions in between",
+    "log_decay": "no decays, which need the sums of all positions in between",
+}
+_BY_QUERY = ("q", "pos_query", "gate")  # rows of queries on axis 2
 _TRAVEL = ("k", "v", "key_mask", "k_positions")  # with the keys
 _AXIS = {"k": 2, "v": 2, "key_mask": 1}  # of rows; positions have it last
 
@@ -110,6 +116,14 @@ class _Ring:
         return {**self.config, "query_offset": self.offset + q.row, "key_offset": k.row, "first_query": q.row}
 
 
+_TWO_AXES = {s.name for s in schemes() for t in s.tensors if t.name == "k_positions" and t.shape.endswith(" 2")}
+
+
+def _axes_of(config: dict) -> int:
+    """How many numbers a given position has: of the scheme, or by its option."""
+    return 2 if config["scheme"] in _TWO_AXES else int(config["options"].get("axes", 1))
+
+
 def _axis(name: str, t: Tensor, axes: int) -> int:
     return _AXIS.get(name, t.dim() - (2 if axes > 1 else 1))
 
@@ -121,7 +135,7 @@ def _keys_of(ring: _Ring, named: dict) -> dict:
 
 
 def _room_for(ring: _Ring, keys: dict, owner: int) -> dict:
-    axes = ring.config["options"].get("axes", 1)
+    axes = _axes_of(ring.config)
     room = {}
     for name, t in keys.items():
         shape = list(t.shape)
@@ -151,9 +165,11 @@ def _steps(ring: _Ring, keys: dict):
 
 def _block(ring: _Ring, named: dict, keys: dict, q: _Run, k: _Run) -> dict:
     """The tensors of one run of queries against one run of keys."""
-    axes = ring.config["options"].get("axes", 1)
+    axes = _axes_of(ring.config)
     some = {name: t for name, t in named.items() if name not in _TRAVEL and name != "sink"}
-    some["q"] = some["q"].narrow(2, q.local, q.count)
+    for name in _BY_QUERY:
+        if name in some:
+            some[name] = some[name].narrow(2, q.local, q.count)
     for name, t in keys.items():
         some[name] = t.narrow(_axis(name, t, axes), k.local, k.count)
         if name == "k_positions":
@@ -227,8 +243,9 @@ def _backward(ring: _Ring, named: dict, results, dout: Tensor, dlse: Optional[Te
 def _spread(ring, some, results, dout, dlse, tables, found, a: _Run, b: _Run) -> None:
     rows = [t.narrow(2, a.local, a.count) for t in results]
     grads = {name: t for name, t in tables.items() if name != "sink"}
-    if "q" in grads:
-        grads["q"] = grads["q"].narrow(2, a.local, a.count)
+    for name in _BY_QUERY:
+        if name in grads:
+            grads[name] = grads[name].narrow(2, a.local, a.count)
     if "bias_dense" in grads:
         grads["bias_dense"] = grads["bias_dense"].narrow(2, a.local, a.count).narrow(3, b.row, b.count)
     for name in ("k", "v"):
@@ -300,12 +317,12 @@ def _agree(group, layout: str, mine) -> list:
 
 
 def _describe(named: dict, config: dict) -> dict:
-    axes = config["options"].get("axes", 1)
+    axes = _axes_of(config)
     call = {name: value for name, value in config.items() if name not in ("threads", "options")}
     call.update(config["options"])
     for name, t in named.items():
         shape = list(t.shape)
-        rows = {"q": 2, "mask": 2, "bias_dense": 2}.get(name)
+        rows = 2 if name in (*_BY_QUERY, "mask", "bias_dense") else None
         if name in _TRAVEL or name == "q_positions":
             rows = _axis(name, t, axes)
         if rows is not None:
@@ -315,7 +332,10 @@ def _describe(named: dict, config: dict) -> dict:
 
 
 # Whose rows a tensor has on its axis of rows.
-_ROWS_OF = {"v": "k", "key_mask": "k", "k_positions": "k", "q_positions": "q", "mask": "q", "bias_dense": "q"}
+_ROWS_OF = {
+    **{name: "k" for name in ("v", "key_mask", "k_positions")},
+    **{name: "q" for name in ("pos_query", "gate", "q_positions", "mask", "bias_dense")},
+}
 
 
 def _check(named: dict, axes: int) -> Optional[str]:
@@ -325,12 +345,12 @@ def _check(named: dict, axes: int) -> Optional[str]:
         if name in ("q", "k", "v") and t.dim() != 4:
             return f"{name}: found {t.dim()} axes, expected 4"
         if name in _REFUSED:
-            return f"{name}: ring_attend takes no ragged batches"
+            return f"{name}: ring_attend takes {_REFUSED[name]}"
     for name, like in _ROWS_OF.items():
         if name not in named:
             continue
         t, rows = named[name], named[like].shape[2]
-        axis = 2 if name in ("mask", "bias_dense") else _axis(name, t, axes)
+        axis = 2 if name in (*_BY_QUERY, "mask", "bias_dense") else _axis(name, t, axes)
         if not 0 <= axis < t.dim() or t.shape[axis] != rows:
             return f"{name}: found {list(t.shape)}, expected the {rows} rows that this rank holds on axis {axis}"
     return None
@@ -373,7 +393,7 @@ def ring_attend(
     for name, value in more.items():
         if value is not None:
             (named if name in TENSORS else options)[name] = value
-    error = _check(named, options.get("axes", 1))
+    error = _check(named, _axes_of({"scheme": scheme, "options": options}))
     if dropout > 0 and seed is None:
         error = error or "seed: dropout needs one, the same on all ranks"
     config = {
