@@ -152,12 +152,28 @@ locus_status train_config(const train_shape *shape, uint32_t threads, locus_conf
     return LOCUS_OK;
 }
 
+/* A small model draws tables; what a scheme reads from the states or from given positions beside them
+ * it does not make. NULL: nothing. */
+static const char *missing_tensor(const locus_scheme_info *scheme)
+{
+    static const char *const others[] = {"pos_query", "gate", "q_positions"};
+    const locus_tensor_info *t;
+    for (size_t i = 0; (t = locus_scheme_tensor(scheme, i)) != NULL; i++)
+        for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+            if (t->required && strcmp(t->name, others[k]) == 0) return t->name;
+    return NULL;
+}
+
 locus_status train_shape_check(const train_shape *shape, locus_error *error)
 {
     const locus_scheme_info *scheme = locus_scheme_find(shape->scheme);
     if (scheme == NULL || is(shape, "table"))
         return locus_fail(error, LOCUS_ERR_SCHEME, "scheme: found \"%s\", expected one to train",
                           shape->scheme);
+    if (missing_tensor(scheme) != NULL)
+        return locus_fail(error, LOCUS_ERR_SCHEME,
+                          "scheme: found \"%s\", expected one to train: its %s is no table",
+                          shape->scheme, missing_tensor(scheme));
     if (shape->heads < 1 || shape->width < 1 || shape->width % shape->heads != 0)
         return locus_fail(error, LOCUS_ERR_OPTION,
                           "width: found %lld, expected a multiple of the %lld heads",

@@ -315,6 +315,15 @@ static void check_configs(void)
                  "heads: found 5");
 }
 
+/* The others have tensors that no small model makes (tests/lab/test_lab.c). */
+static int trains(const char *scheme)
+{
+    static const char *const others[] = {"inkling", "sam", "swin", "table", "wavlm"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(scheme, others[i]) == 0) return 0;
+    return 1;
+}
+
 int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
@@ -322,7 +331,7 @@ int main(int argc, char **argv)
     write_novel();
     for (size_t i = 0; i < locus_scheme_count(); i++) {
         const locus_scheme_info *scheme = locus_scheme_at(i);
-        if (strcmp(scheme->name, "table") == 0) continue;
+        if (!trains(scheme->name)) continue;
         check_run("text", scheme->name);
         if ((scheme->traits & LOCUS_TRAIT_CAUSAL) == 0) check_run("masked", scheme->name);
     }

@@ -126,6 +126,10 @@ static void check_refusals(void)
         check_refused(&s, "did you mean copy");
         s = small("copy", "table");
         check_refused(&s, "scheme: found \"table\"");
+        s = small("copy", "sam");
+        check_refused(&s, "scheme: found \"sam\", expected one to train: its q_positions");
+        s = small("copy", "wavlm");
+        check_refused(&s, "its gate is no table");
         s = small("masked", "fire");
         check_refused(&s, "looks back only");
         s = small("text", "rope"), s.memory = 8;
