@@ -65,8 +65,9 @@ locus_status model_settings_parse(model_settings *s, const char *file, const cha
                                   const locus_allocator *allocator, locus_error *error)
 {
     *s = (model_settings){.allocator = allocator, .file = file};
-    const locus_status status = take(
-        s, locus_json_tree_parse(&s->tree, text, strlen(text), &limits, allocator, error), error);
+    const locus_status status =
+        take(s, locus_json_tree_parse(&s->tree, text, strlen(text), &limits, allocator, error),
+             error);
     if (status != LOCUS_OK) model_settings_free(s);
     return status;
 }
