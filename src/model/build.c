@@ -435,8 +435,19 @@ value build_unit(program *p, value x)
     return finish(p, o, p->values[x].rows, 0, p->values[x].width);
 }
 
+/* Rows of a formula stand in no file, so that nothing else bounds them: 64 MB. */
+enum { MOST_SINUSOIDS = 1 << 24 };
+
 value build_sinusoid(program *p, int64_t rows, int64_t width, int table)
 {
+    if (rows > MOST_SINUSOIDS / width) {
+        program_fail(p, locus_fail(p->error, LOCUS_ERR_FORMAT,
+                                   "config.json: found sinusoids of %lld positions, expected at "
+                                   "most %lld of width %lld",
+                                   (long long)rows, (long long)(MOST_SINUSOIDS / width),
+                                   (long long)width));
+        return 0; /* there is one: see program_begin */
+    }
     op *o = append(p, &op_sinusoid, NULL, 0);
     o->late = 1;
     o->as.table = table;

@@ -186,6 +186,35 @@ static void test_shards(void)
     clear(path);
 }
 
+/* An encoder and its decoder of width 64, whose positions are computed. */
+static int sinusoids_are_read(const char *path, int positions)
+{
+    char config[400];
+    locus_model *model = NULL;
+    locus_error error = {""};
+    snprintf(config, sizeof config,
+             "{\"model_type\": \"marian\", \"d_model\": 64, \"encoder_layers\": 1, "
+             "\"decoder_layers\": 1, \"encoder_attention_heads\": 2, "
+             "\"decoder_attention_heads\": 2, \"encoder_ffn_dim\": 8, \"decoder_ffn_dim\": 8, "
+             "\"vocab_size\": 9, \"max_position_embeddings\": %d}",
+             positions);
+    const test_model m = {"sinusoids", "marian", config};
+    write_model(path, &m, NULL);
+    const locus_status status = locus_model_open(&model, path, NULL, &error);
+    CHECK(status == LOCUS_OK || strstr(error.text, "expected at most 262144 of width 64") != NULL,
+          "%s", error.text);
+    locus_model_free(model);
+    return status == LOCUS_OK;
+}
+
+static void test_sinusoids(void)
+{
+    if (!check_begin("limits/MOST_SINUSOIDS")) return;
+    const char *path = test_folder("sinusoids");
+    CHECK(sinusoids_are_read(path, 262144) && !sinusoids_are_read(path, 262145), "sinusoids");
+    clear(path);
+}
+
 /* The word table of a model that can be trained. */
 static const void *words_of(const locus_model *model)
 {
@@ -262,6 +291,7 @@ int main(int argc, char **argv)
     test_settings();
     test_keys();
     test_shards();
+    test_sinusoids();
     test_pieces();
     if (check_begin("limits/MODEL_CLUSTERS"))
         CHECK(cutoffs_are_read(7) && !cutoffs_are_read(8), "cutoffs");
