@@ -430,6 +430,61 @@ def board(page):
     return found
 
 
+def paper(page):
+    """Printed: at most 25 pages, no control, and every figure drawn in the colours of paper, also for whoever reads in the dark."""
+    page.tab.screen(1280, 800, "dark")
+    page.visit()
+    pdf = page.tab.call("Page.printToPDF", paperWidth=8.27, paperHeight=11.69, printBackground=False)
+    count = base64.b64decode(pdf["data"]).count(b"/Type /Page\n")
+    page.tab.call("Emulation.setEmulatedMedia", media="print", features=[{"name": "prefers-color-scheme", "value": "light"}])
+    page.tab.evaluate("dispatchEvent(new Event('beforeprint'))")
+    found = [] if 5 < count <= 25 else ["%d pages" % count]
+    shown = page.tab.evaluate("[...document.querySelectorAll('button, select, input')].filter(e => e.checkVisibility()).map(e => e.textContent || e.type)")
+    left = [name for name in shown if not name.startswith(("head", "checkbox", "offon"))]  # what the switch shows
+    found += ["%d controls: %s" % (len(left), left[:3])] if left else []
+    for name in ("weight", "bars", "rule", "score", "copy", "text", "tables"):
+        dark = page.tab.evaluate("(c => { const d = c.getContext('2d').getImageData(0, 0, c.width, c.height).data; let n = 0;"
+                                 " for (let i = 3; i < d.length; i += 4) n += d[i] > 0; return n; })(document.querySelector('#figure-%s'))" % name)
+        if dark == 0:
+            found.append(name + " is blank")
+    drawn = page.tab.evaluate("locusPage.explore.palette.paper")
+    found += [] if drawn == page.tab.evaluate("locusPage.locus.ink(0, false)") else ["paper is " + drawn]
+    page.tab.screen(1280)
+    page.tab.call("Emulation.setEmulatedMedia", media="", features=[])
+    return found
+
+
+def figures(page):
+    """Numbers of the figures in docs/figures against formulas in plain numbers: clip, buckets, sinusoids, terms of made-up calls."""
+    found = []
+    page.visit()
+    for name, want in (("distance", lambda d: max(-3, min(3, d))), ("t5", lambda d: t5_bucket(d, 8, 16))):
+        page.tab.evaluate("document.getElementById('live-%s').scrollIntoView()" % name)
+        for _ in range(40):
+            page.settle()
+            if page.text("#live-%s .says" % name):
+                break
+        for query, key in ((7, 1), (0, 9), (3, 3), (9, 5), (4, 6)):
+            page.click("#live-%s canvas" % name, *page.tab.evaluate(
+                "(c => { const cell = 34, left = 68, top = 80; return [(left + %g * cell) / c.clientWidth, (top + %g * cell) / c.clientHeight]; })"
+                "(document.querySelector('#live-%s canvas'))" % (key + 0.5, query + 0.5, name)))
+            says = page.text("#live-%s .says" % name)
+            if "m − n = %s:" % str(query - key).replace("-", "−") not in says or not says.endswith(" " + str(want(query - key)).replace("-", "−")):
+                found.append("%s of %d: %s" % (name, query - key, says))
+    products = page.tab.evaluate("[...locusPage.locus.similarity(12, 'paper')]")
+    waves = [[math.cos((i - j) * 10000 ** (-2 * t / 64)) for t in range(32)] for i in range(12) for j in range(12)]
+    worst = max(abs(math.fsum(wave) - product) for wave, product in zip(waves, products))
+    return found + ([] if worst <= 1e-12 else ["products of sinusoids are %g away" % worst])
+
+
+def t5_bucket(distance, buckets, farthest):
+    """Of both sides; the key stands `distance` before the query."""
+    side, back = buckets // 2, abs(distance)
+    exact = side // 2
+    far = back if back < exact else min(side - 1, exact + int(math.log(back / exact) / math.log(farthest / exact) * (side - exact)))
+    return far + (side if distance < 0 else 0)
+
+
 def shell(page):
     """The line to copy gives the numbers of the view: what it cannot say is left to the case file."""
     found = []
@@ -542,7 +597,7 @@ def main():
         for scheme in names[::4] if os.environ.get("LOCUS_TEST_SAMPLE") else names:
             report("controls/" + scheme, controls, scheme)
             report("numbers/" + scheme, numbers, scheme)
-        for case in (keyboard_tour, pointer, touch, shared_address, anchors, one_view, board, maps, shell, hostile, lessons, trained, findings, tables):
+        for case in (keyboard_tour, pointer, touch, shared_address, anchors, one_view, board, maps, figures, shell, paper, hostile, lessons, trained, findings, tables):
             report(case.__name__, case)
         report("console", lambda page: look_at.console(page.visit().tab))
         report("network", lambda page: look_at.requests(page.visit().tab, page.url))

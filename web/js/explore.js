@@ -34,10 +34,13 @@ export class Explore {
         this.tokens = [];
         this.dark = matchMedia("(prefers-color-scheme: dark)");
         this.palette = new Palette(locus, this.dark.matches);
-        this.dark.addEventListener("change", () => {
-            this.palette = new Palette(locus, this.dark.matches);
-            this.ask();
+        this.dark.addEventListener("change", () => this.paint(this.dark.matches));
+        // Paper is light. What is asked for here has to be drawn before the event ends.
+        addEventListener("beforeprint", () => {
+            this.paint(false);
+            this.refresh(true);
         });
+        addEventListener("afterprint", () => this.paint(this.dark.matches));
         this.asked = 0;
         /** milliseconds from input to figure, for the test that measures */
         this.took = /** @type {number[]} */ ([]);
@@ -53,6 +56,11 @@ export class Explore {
         this.refresh(true);
         addEventListener("resize", () => this.ask());
         addEventListener("popstate", () => this.restore());
+    }
+
+    paint(/** @type {boolean} */ dark) {
+        this.palette = new Palette(this.locus, dark);
+        this.ask();
     }
 
     restore() {
@@ -309,7 +317,7 @@ export class Explore {
             .filter(([, , off]) => off === 0).map(([name, value]) => `${number(Number(value))} ${termText(String(name))}`);
         const sum = explained.visible[at] ? `${parts.join(" + ") || "0"} = ${number(explained.score[at])}` : "hidden: −∞";
         const text = `query ${this.tokens[s.query]} (m = ${s.query}), key ${this.tokens[s.key]} (n = ${s.key}), ` +
-            `m − n = ${s.query - s.key}: ${sum.replaceAll("+ −", "− ")}; weight ${number(explained.weight[at])}`;
+            `m − n = ${controlText(s.query - s.key)}: ${sum.replaceAll("+ −", "− ")}; weight ${number(explained.weight[at])}`;
         this.ui.equation.textContent = text;
         this.ui.equation.dataset.terms = JSON.stringify(call.terms.map((_, t) => explained.terms[t][at]));
         this.ui.equation.dataset.weight = String(explained.weight[at]);

@@ -23,6 +23,8 @@ export class Findings {
         this.dark = matchMedia("(prefers-color-scheme: dark)");
         this.dark.addEventListener("change", () => this.draw());
         addEventListener("resize", () => this.draw());
+        addEventListener("beforeprint", () => this.draw(false));
+        addEventListener("afterprint", () => this.draw());
         place.replaceChildren(this.choices, this.buttons(), element("div", { className: "figures" },
             ...this.charts.map((chart, i) => element("figure", {}, element("figcaption", {}, chart.title + ". " + chart.about), this.canvases[i]))),
             element("details", {}, element("summary", {}, "The numbers"), ...this.charts.map(chart => this.table(chart))));
@@ -70,8 +72,8 @@ export class Findings {
                 ...learned(`${chart.seeds?.[scheme]} of ${chart.of}`)])));
     }
 
-    draw() {
-        const palette = new Palette(this.locus, this.dark.matches);
+    draw(dark = this.dark.matches) {
+        const palette = new Palette(this.locus, dark);
         this.choices.querySelectorAll(".swatch").forEach((swatch, i) => {
             /** @type {HTMLElement} */ (swatch).style.borderColor = palette.series[i % 8];
             /** @type {HTMLElement} */ (swatch).style.background = i < 8 ? palette.series[i % 8] : "none";

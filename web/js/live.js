@@ -49,6 +49,7 @@ export class Live {
             if (this.visible) this.draw();
         }, { rootMargin: "200px" }).observe(place);
         addEventListener("resize", () => this.visible && this.draw());
+        addEventListener("beforeprint", () => this.draw());
         explore.dark.addEventListener("change", () => this.visible && this.draw());
     }
 
@@ -164,7 +165,7 @@ export class Live {
         const explained = this.locus.explain(SLOT, this.head, this.off), T = this.tokens.length;
         const at = this.query * T + this.key, palette = this.explore.palette;
         const canvas = this.canvas;
-        const where = `query ${this.tokens[this.query]}, key ${this.tokens[this.key]}, m − n = ${this.query - this.key}`;
+        const where = `query ${this.tokens[this.query]}, key ${this.tokens[this.key]}, m − n = ${controlText(this.query - this.key)}`;
         this.controls.querySelectorAll(".swatch").forEach(swatch => {
             /** @type {HTMLElement} */ (swatch).style.background = palette.term(Number(/** @type {HTMLElement} */ (swatch).dataset.ink));
         });
@@ -179,7 +180,7 @@ export class Live {
         const weight = seen(explained, explained.weight);
         switch (this.lesson.figure) {
             case "weight": return map(weight, 2, "weight", { range: weightRange(weight) });
-            case "distance": return map(this.distanceMap(), 0, `clip(${this.query - this.key}) =`, { whole: true });
+            case "distance": return map(this.distanceMap(), 0, `clip(${controlText(this.query - this.key)}) =`, { whole: true });
             case "rule": return map(seen(explained, this.ruleMap()), 0, "bucket", { whole: true });
             case "similarity": return map(this.locus.similarity(T, this.options.get("table") ?? "paper"), 1, "p_m · p_n =");
             case "curve": return this.curve(explained, where);

@@ -28,6 +28,8 @@ export class BucketTables {
         this.dark = matchMedia("(prefers-color-scheme: dark)");
         this.dark.addEventListener("change", () => this.draw());
         addEventListener("resize", () => this.draw());
+        addEventListener("beforeprint", () => this.draw(false));
+        addEventListener("afterprint", () => this.draw());
         place.replaceChildren(element("div", { className: "fields" }, field("Model", models), field("Head", this.heads)),
             element("figure", {}, this.caption, this.canvas), this.says);
         this.set({});
@@ -58,8 +60,8 @@ export class BucketTables {
         this.buckets = Array.from(found, (bucket, i) => (table.bidirectional === 0 && i < FARTHEST ? -1 : bucket));
     }
 
-    draw() {
-        const table = this.tables[this.table], palette = new Palette(this.locus, this.dark.matches);
+    draw(dark = this.dark.matches) {
+        const table = this.tables[this.table], palette = new Palette(this.locus, dark);
         this.readRule();
         const heads = table.rows[0].map((_, h) => h).filter(h => h !== this.head);
         const curves = [...heads, this.head].map(h => ({ values: this.curve(h), series: h === this.head ? 1 : 0, steps: true, faint: h !== this.head }));
