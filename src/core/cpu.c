@@ -4,47 +4,54 @@
 #if defined(__x86_64__) || defined(__i386__)
 
 #include <cpuid.h>
+#include <stdatomic.h>
 
-/* Older clangs do not keep that bit. Every known CPU with AVX2 has it; a hypervisor might hide it. */
-static int has_f16c(void)
+/* The registers that the system saves (XCR0): bits 1 and 2 for 256 bits, 5 to 7 too for 512. macOS sets
+ * the latter when a thread first uses them, so that AVX-512 does not show there. */
+static uint32_t saved_registers(void)
 {
-#if defined(__clang__) && __clang_major__ < 19
-    uint32_t a, b, c, d;
-    return __get_cpuid(1, &a, &b, &c, &d) && (c >> 29 & 1u) != 0;
-#else
-    return __builtin_cpu_supports("f16c") != 0;
-#endif
+    uint32_t low, high;
+    __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    return low;
 }
 
-/* Older compilers do not keep that bit, so CPUID is asked. Only where quantized models are opened. */
-static int has_avx_vnni(void)
+static int has(uint32_t word, unsigned bit) { return (word >> bit & 1u) != 0; }
+
+static uint32_t ask(void)
 {
-    uint32_t a, b, c, d;
-    return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a >> 4 & 1u) != 0;
+    uint32_t a, b, c, d, features = 0;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !has(c, 27)) return 0; /* no XGETBV */
+    const int has_fma = has(c, 12), has_f16c = has(c, 29);
+    const uint32_t saved = saved_registers();
+    if ((saved & 0x6) != 0x6 || !__get_cpuid_count(7, 0, &a, &b, &c, &d)) return 0;
+    if (!(has(b, 5) && has_fma && has_f16c)) return 0;
+    features |= LOCUS_CPU_AVX2;
+    if ((saved & 0xE6) == 0xE6 && has(b, 16) && has(b, 17) && has(b, 30) && has(b, 31)) {
+        features |= LOCUS_CPU_AVX512;
+        if (has(c, 11)) features |= LOCUS_CPU_AVX512_VNNI;
+    }
+    if (__get_cpuid_count(7, 1, &a, &b, &c, &d) && has(a, 4)) features |= LOCUS_CPU_AVX_VNNI;
+    return features;
 }
+
+/* Asked once per process: CPUID traps on a virtual machine (tens of microseconds for a plan). Threads that
+ * ask at once find the same. Compilers' own answers know other bits in every version, and not all have them. */
+static _Atomic uint32_t known; /* 0: not asked */
 
 uint32_t locus_cpu_integer_features(void)
 {
-    uint32_t features = locus_cpu_features();
-    if ((features & LOCUS_CPU_AVX2) && has_avx_vnni()) features |= LOCUS_CPU_AVX_VNNI;
-    if ((features & LOCUS_CPU_AVX512) && __builtin_cpu_supports("avx512vnni"))
-        features |= LOCUS_CPU_AVX512_VNNI;
-    return features;
+    enum { ASKED = 1 << 30 };
+    uint32_t features = atomic_load_explicit(&known, memory_order_relaxed);
+    if (features == 0) {
+        features = ask() | ASKED;
+        atomic_store_explicit(&known, features, memory_order_relaxed);
+    }
+    return features & ~(uint32_t)ASKED;
 }
 
-/* The compiler's run time library asks CPUID and XGETBV once per process, before main, and keeps
- * the answer: asking it costs no more than reading memory, where CPUID traps on a virtual machine
- * (tens of microseconds for a plan). Its answers count what the system saves, too. */
 uint32_t locus_cpu_features(void)
 {
-    uint32_t features = 0;
-    __builtin_cpu_init();
-    const int avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-    if (avx2) features |= LOCUS_CPU_AVX2;
-    if (avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-        features |= LOCUS_CPU_AVX512;
-    return features;
+    return locus_cpu_integer_features() & (LOCUS_CPU_AVX2 | LOCUS_CPU_AVX512);
 }
 
 /* Cache `index` as one leaf of CPUID tells it: 4 (Intel) and 0x8000001D (AMD) have one form.
