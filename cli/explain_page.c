@@ -11,14 +11,10 @@
 
 #include "explain.h"
 #include "json.h"
+#include "lab/embed.h"
 #include "page.h"
 
-/* The page, put into the program by the assembler. */
-__asm__(".section .rodata\n"
-        ".global explain_page_text\n.hidden explain_page_text\nexplain_page_text:\n"
-        ".incbin \"" EXPLAIN_PAGE_FILE "\"\n"
-        ".byte 0\n.previous\n");
-extern const char explain_page_text[];
+EMBED_FILE(explain_page_text, EXPLAIN_PAGE_FILE);
 
 enum { PAGE_NUMBERS = 400000 }; /* at most: 4.3 MB of them in the page */
 
@@ -364,7 +360,7 @@ static void put_page(FILE *out, const explain_call *call, int64_t layers, const 
                      size_t length)
 {
     char title[200], about[200];
-    const char *text = explain_page_text, *at;
+    const char *text = (const char *)explain_page_text, *at;
     title_of(call, title, sizeof title);
     about_of(call, layers, about, sizeof about);
     for (; (at = strchr(text, '@')) != NULL; text = at) {

@@ -10,14 +10,10 @@
 #include "io/gzip.h"
 #include "io/system.h"
 #include "io/tensorfile.h"
+#include "lab/embed.h"
 
-/* The packed novels, put into the program by the assembler: lab/corpus/PROVENANCE.md. */
-__asm__(".section .rodata\n"
-        ".global lab_austen\n.hidden lab_austen\nlab_austen:\n"
-        ".incbin \"" LAB_CORPUS_FILE "\"\n"
-        ".global lab_austen_end\n.hidden lab_austen_end\nlab_austen_end:\n"
-        ".byte 0\n.previous\n");
-extern const unsigned char lab_austen[], lab_austen_end[];
+/* The packed novels: lab/corpus/PROVENANCE.md. */
+EMBED_FILE(lab_austen, LAB_CORPUS_FILE);
 
 const char *lab_corpus_builtin_name(void)
 {
@@ -52,8 +48,8 @@ static locus_status read_text(unsigned char **out, size_t *bytes, const char *pa
 {
     unsigned char *packed;
     if (path == NULL)
-        return locus_gzip_unpack(out, bytes, lab_austen, (size_t)(lab_austen_end - lab_austen),
-                                 allocator, error);
+        return locus_gzip_unpack(out, bytes, lab_austen, (size_t)lab_austen_bytes, allocator,
+                                 error);
     LOCUS_TRY(read_file(out, bytes, path, allocator, error));
     if (*bytes < 2 || (*out)[0] != 0x1F || (*out)[1] != 0x8B) return LOCUS_OK;
     packed = *out;

@@ -367,7 +367,7 @@ static void wait_and_listen(pool *p)
             (struct pollfd){.fd = p->workers[i].busy ? p->workers[i].pipe : -1, .events = POLLIN};
     listen_to_ranks(p);
     const int patience = p->plan->crew != NULL ? RANKS_MILLISECONDS : WAIT_MILLISECONDS;
-    if (poll(pipes, p->processes, patience) <= 0) return;
+    if (poll(pipes, (nfds_t)p->processes, patience) <= 0) return;
     for (size_t i = 0; i < p->processes; i++)
         if (pipes[i].revents != 0) listen(p, &p->workers[i]);
 }

@@ -7,11 +7,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__GNUC__)
+#if defined(_WIN32) && defined(LOCUS_BUILDING)
+#define LOCUS_API __declspec(dllexport)
+#elif defined(_WIN32)
+#define LOCUS_API
+#elif defined(__GNUC__)
 #define LOCUS_API __attribute__((visibility("default")))
-#define LOCUS_MUST_CHECK __attribute__((warn_unused_result))
 #else
 #define LOCUS_API
+#endif
+#if defined(__GNUC__)
+#define LOCUS_MUST_CHECK __attribute__((warn_unused_result))
+#else
 #define LOCUS_MUST_CHECK
 #endif
 

@@ -7,6 +7,12 @@
 #include "core/error.h"
 #include "core/size.h"
 
+#if defined(_WIN32) /* its C library has no aligned_alloc */
+#include <malloc.h>
+#define aligned_alloc(alignment, bytes) _aligned_malloc(bytes, alignment)
+#define free(memory) _aligned_free(memory)
+#endif
+
 static void *system_allocate(void *context, size_t bytes)
 {
     (void)context;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _DEFAULT_SOURCE 1 /* getentropy */
+#define _POSIX_C_SOURCE 200809L /* clock_gettime */
 #include "io/names.h"
 
 #include <string.h>
@@ -8,6 +8,7 @@
 
 #include "core/memory.h"
 #include "io/bytes.h"
+#include "io/system.h"
 
 enum { FIRST_SLOTS = 256 };
 #define INDEX_MASK (((uint32_t)1 << LOCUS_NAMES_INDEX_BITS) - 1)
@@ -54,7 +55,7 @@ static uint64_t hash_of(const uint64_t key[2], const char *name)
 static void draw_key(uint64_t key[2])
 {
     struct timespec now = {0, 0};
-    if (getentropy(key, 2 * sizeof *key) == 0) return;
+    if (locus_system_random(key, 2 * sizeof *key)) return;
     if (clock_gettime(CLOCK_MONOTONIC, &now) != 0) now.tv_nsec = 0;
     key[0] = (uint64_t)now.tv_sec << 32 ^ (uint64_t)now.tv_nsec;
     key[1] = (uint64_t)(uintptr_t)key ^ (uint64_t)getpid() << 40;

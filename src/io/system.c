@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#define _POSIX_C_SOURCE 200809L
+#define _DEFAULT_SOURCE 1 /* getentropy */
 #define _FILE_OFFSET_BITS 64
 #include "io/system.h"
 
@@ -8,6 +8,9 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#if defined(__APPLE__)
+#include <sys/random.h>
+#endif
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +43,14 @@ int locus_system_exists(const char *path)
     struct stat found;
     return stat(path, &found) == 0;
 }
+
+int locus_system_is_folder(const char *path)
+{
+    struct stat found;
+    return stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+}
+
+int locus_system_random(void *out, size_t bytes) { return getentropy(out, bytes) == 0; }
 
 static locus_status require_regular(const struct stat *found, locus_error *error)
 {

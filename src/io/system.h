@@ -12,6 +12,10 @@ locus_status locus_system_fail(locus_error *error, const char *what, int code);
 
 /* 1 when something of that name is there. */
 int locus_system_exists(const char *path);
+int locus_system_is_folder(const char *path);
+
+/* At most 256 random bytes that nobody can foresee. 0: the system has none to give (an old kernel, a sandbox). */
+int locus_system_random(void *out, size_t bytes);
 
 /* Open for reading. Only regular files, through symbolic links too; nothing else is
  * opened at all, so a FIFO cannot block and a device cannot act. LOCUS_ERR_FORMAT:
@@ -28,6 +32,9 @@ locus_status locus_system_read(int descriptor, uint64_t at, void *out, size_t co
 typedef struct locus_system_output {
     int folder, file; /* descriptors, -1: not open */
     char name[256], temporary[256];
+#if defined(_WIN32)
+    char folder_path[1024]; /* names are not relative to open folders there */
+#endif
 } locus_system_output;
 
 /* Open the folder of `path` and see that the name can be written there: it is free or

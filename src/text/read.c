@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which file of a folder decides. */
-#define _POSIX_C_SOURCE 200809L
 #include <string.h>
-#include <sys/stat.h>
 
 #include "core/error.h"
+#include "io/system.h"
 #include "text/class_rules.h"
 
 static int ends_with(const char *text, const char *ending)
@@ -29,13 +28,12 @@ static locus_status read_folder(read_files *f)
 
 static locus_status read_path(read_files *f, const char *path)
 {
-    struct stat found;
-    if (stat(path, &found) != 0) {
+    if (!locus_system_exists(path)) {
         char *text = NULL;
         size_t bytes = 0;
         return locus_read_whole(f, path, &text, &bytes); /* which says why not */
     }
-    if (S_ISDIR(found.st_mode)) {
+    if (locus_system_is_folder(path)) {
         f->folder = path;
         return read_folder(f);
     }

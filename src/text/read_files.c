@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of a folder. */
-#define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
-#include <sys/stat.h>
 
 #include "core/error.h"
 #include "core/memory.h"
@@ -28,8 +26,7 @@ locus_status locus_read_fail_in(const read_files *f, locus_status status, const 
 int locus_read_exists(const read_files *f, const char *name)
 {
     char path[PATH];
-    struct stat found;
-    return path_of(f, name, path) && stat(path, &found) == 0;
+    return path_of(f, name, path) && locus_system_exists(path);
 }
 
 const char *locus_read_find_spm(const read_files *f)

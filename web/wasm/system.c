@@ -51,6 +51,21 @@ int page_file_add(const char *name, unsigned char *data, size_t bytes)
 
 /* ---- what src/io/system.h promises ---- */
 
+/* splitmix64 of the seed */
+static uint64_t next_random(void)
+{
+    uint64_t z = random_state += 0x9E3779B97F4A7C15u;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
+    return z ^ z >> 31;
+}
+
+int locus_system_random(void *out, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) ((unsigned char *)out)[i] = (unsigned char)next_random();
+    return 1;
+}
+
 locus_status locus_system_fail(locus_error *error, const char *what, int code)
 {
     return locus_fail(error, LOCUS_ERR_IO, "%s: %s", what, strerror(code));
@@ -149,21 +164,11 @@ char *getenv(const char *name)
 
 int getpid(void) { return 1; }
 
-/* splitmix64 of the seed */
-static uint64_t next_random(void)
-{
-    uint64_t z = random_state += 0x9E3779B97F4A7C15u;
-    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9u;
-    z = (z ^ z >> 27) * 0x94D049BB133111EBu;
-    return z ^ z >> 31;
-}
-
 #define HOST(name) __imported_wasi_snapshot_preview1_##name
 int32_t HOST(fd_close)(int32_t fd);
 int32_t HOST(fd_seek)(int32_t fd, int64_t offset, int32_t whence, int32_t result);
 int32_t HOST(fd_write)(int32_t fd, int32_t vectors, int32_t count, int32_t result);
 int32_t HOST(clock_time_get)(int32_t clock, int64_t precision, int32_t result);
-int32_t HOST(random_get)(int32_t buffer, int32_t bytes);
 
 int32_t HOST(fd_close)(int32_t fd)
 {
@@ -187,12 +192,5 @@ int32_t HOST(clock_time_get)(int32_t clock, int64_t precision, int32_t result)
 {
     (void)clock, (void)precision;
     *(uint64_t *)(uintptr_t)result = 0;
-    return 0;
-}
-
-int32_t HOST(random_get)(int32_t buffer, int32_t bytes)
-{
-    for (int32_t i = 0; i < bytes; i++)
-        ((unsigned char *)(uintptr_t)buffer)[i] = (unsigned char)next_random();
     return 0;
 }
