@@ -17,7 +17,7 @@ endif
 export BUILD JOBS
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo page tests test test-quick test-full bench measure gallery format check-format install uninstall clean setup \
+.PHONY: all demo page tests test test-quick test-full bench measure cross gallery format check-format install uninstall clean setup \
         setup-tests \
         configure help
 
@@ -69,6 +69,9 @@ bench: all ## this machine: kernels against their limits
 
 measure: all ## the benchmark into the tables and the chart of docs/performance.md; 4 minutes
 	@python3 tools/measure.py $(BUILD)/locus
+
+cross: ## the library and the program for ARM, RISC-V, musl, macOS and Windows, under build/cross
+	@tools/cross.sh
 
 gallery: all ## draw docs/gallery anew
 	@tools/gallery.sh $(BUILD)/locus docs/gallery

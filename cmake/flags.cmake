@@ -54,6 +54,8 @@ endfunction()
 locus_compile_flags(locus-flags
   -Wall -Wextra -Wconversion -Wsign-conversion -Wshadow -Wvla -Wstrict-prototypes -Wformat=2
   -Wimplicit-fallthrough
+  # Enumerators are our constants: 1.0 / SYMBOLS says what it means. Strings of a table may be long.
+  -Wno-enum-float-conversion -Wno-string-concatenation
   # The same bits everywhere: no contraction of a*b+c unless the source says fma.
   -ffp-contract=off
   -fno-strict-aliasing
@@ -69,8 +71,13 @@ if(CMAKE_C_COMPILER_ID STREQUAL GNU AND CMAKE_C_COMPILER_VERSION VERSION_LESS 13
    locus_processor MATCHES "^(aarch64|arm64)$")
   target_compile_options(locus-flags INTERFACE -fno-tree-loop-vectorize)
 endif()
-locus_link_flags(locus-flags -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
-locus_link_flags(locus-program -Wl,-z,nodlopen)
+if(locus_elf)
+  locus_link_flags(locus-flags -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack)
+  locus_link_flags(locus-program -Wl,-z,nodlopen)
+endif()
+if(APPLE)
+  target_compile_definitions(locus-flags INTERFACE _DARWIN_C_SOURCE) # what POSIX does not know: sysconf's cores
+endif()
 
 if(LOCUS_WERROR)
   target_compile_options(locus-flags INTERFACE -Werror)
@@ -84,10 +91,14 @@ if(LOCUS_SANITIZE)
   target_link_options(locus-flags INTERFACE ${sanitizers})
   set(LOCUS_NO_UNDEFINED)
 else()
-  # FORTIFY needs an optimising build.
-  target_compile_options(locus-flags INTERFACE
-    $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3>)
-  set(LOCUS_NO_UNDEFINED -Wl,-z,defs)
+  if(NOT WIN32) # FORTIFY needs an optimising build, and a C library that knows it.
+    target_compile_options(locus-flags INTERFACE
+      $<$<NOT:$<CONFIG:Debug>>:-U_FORTIFY_SOURCE;-D_FORTIFY_SOURCE=3>)
+  endif()
+  set(LOCUS_NO_UNDEFINED)
+  if(locus_elf)
+    set(LOCUS_NO_UNDEFINED -Wl,-z,defs)
+  endif()
 endif()
 
 set(LOCUS_THREAD_FLAGS)

@@ -11,6 +11,10 @@ if(NOT CMAKE_SIZEOF_VOID_P EQUAL 8)
   message(FATAL_ERROR "Locus needs a 64-bit target: found pointers of ${bits} bits")
 endif()
 
+set(locus_elf TRUE) # the format of objects: version scripts, -z flags
+if(APPLE OR WIN32)
+  set(locus_elf FALSE)
+endif()
 set(locus_processor ${CMAKE_SYSTEM_PROCESSOR})
 set(locus_cross ${CMAKE_CROSSCOMPILING})
 if(NOT CMAKE_CROSSCOMPILING)

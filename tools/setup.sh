@@ -73,6 +73,7 @@ missing() {
     has_format || want clang-format-14
     has_openblas || want libopenblas0
     for package in $(page_packages); do want "$package"; done
+    [ "$purpose" != tests ] || has wine64 || [ -x /usr/lib/wine/wine64 ] || want wine64 # runs what is for Windows
     [ "$purpose" != tests ] || has nginx || [ -x /usr/sbin/nginx ] || want nginx-light # in front of two servers
     [ "$purpose" != tests ] || { has mpicc && has mpirun; } || { want libopenmpi-dev && want openmpi-bin; }
     [ "$purpose" != tests ] || { has node || want nodejs; has tsc || want node-typescript; }

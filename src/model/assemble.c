@@ -246,7 +246,7 @@ static int has_stack(const builder *b)
 
 static void add_stacks(builder *b)
 {
-    static const model_wiring none = {NULL};
+    static const model_wiring none = {.begin = NULL};
     locus_model *m = b->m;
     for (b->stack = 0; b->stack < m->stack_count; b->stack++) {
         b->d = b->c->description = &m->stacks[b->stack];
