@@ -77,6 +77,10 @@ missing() {
     [ "$purpose" != tests ] || has nginx || [ -x /usr/sbin/nginx ] || want nginx-light # in front of two servers
     [ "$purpose" != tests ] || { has mpicc && has mpirun; } || { want libopenmpi-dev && want openmpi-bin; }
     [ "$purpose" != tests ] || { has node || want nodejs; has tsc || want node-typescript; }
+    # a cross build, whose tests run under an emulator
+    [ "$purpose" != tests ] || has aarch64-linux-gnu-gcc || want gcc-aarch64-linux-gnu
+    [ "$purpose" != tests ] || [ -e /usr/aarch64-linux-gnu/include/stdio.h ] || want libc6-dev-arm64-cross
+    [ "$purpose" != tests ] || has qemu-aarch64-static || has qemu-aarch64 || want qemu-user-static
     # opens the demo's page
     [ "$purpose" != tests ] || has chromium || has chromium-browser || has google-chrome || want chromium
 }

@@ -5,6 +5,7 @@ Prints "RESULT NAME DETAIL" lines. Python's own library alone."""
 
 import json
 import os
+import platform
 import random
 import shutil
 import signal
@@ -77,6 +78,15 @@ def case_contract(whole):
 def case_threads(whole):
     folder = ROOT / "threads"
     lab(*RUN, "--threads", 2, "-o", folder)
+    return same(whole, folder)
+
+
+def case_isas(whole):
+    """Training has the same bits on every instruction set with fused multiply-add."""
+    if platform.machine() != "x86_64":
+        return ""
+    folder = ROOT / "isas"
+    lab(*RUN, "-o", folder, env={**os.environ, "LOCUS_ISA": "avx2"})
     return same(whole, folder)
 
 

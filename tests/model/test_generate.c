@@ -128,6 +128,18 @@ static void test_bits(const test_model *m, const char *path)
             if (i == 0) check_alone(model, &how, ids, &one);
             locus_model_free(model);
         }
+        for (size_t k = 0; locus_isa_name(k) != NULL; k++) {
+            const char *isa = locus_isa_name(k), *best = locus_isa_pick(NULL);
+            if (strcmp(isa, "generic") == 0 || strcmp(isa, best) == 0 || !locus_isa_available(isa))
+                continue;
+            locus_model *model = open_model(path, isa, 1);
+            if (model == NULL) break;
+            const locus_generation how = settings_of(model, strategy);
+            CHECK(generate(model, &how, ids, offsets, TEXTS, &other, &error) == LOCUS_OK, "%s",
+                  error.text);
+            CHECK(memcmp(&one, &other, sizeof one) == 0, "%s gives other bits", isa);
+            locus_model_free(model);
+        }
     }
 }
 

@@ -6,6 +6,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <locus/attention.h>
 #include <locus/model.h>
+#include <locus/runtime.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -304,6 +305,41 @@ static void test_differences(const test_model *m)
 
 /* ---- bits ---- */
 
+/* Instruction sets with fused multiply-add change none. */
+static void test_isas(const test_model *m)
+{
+    static step first, other;
+    if (!check_begin("gradients/%s/isas", m->name)) return;
+    const char *path = test_folder("isas"), *from = NULL;
+    write_model(path, m, NULL);
+    for (size_t k = 0; locus_isa_name(k) != NULL; k++) {
+        const char *isa = locus_isa_name(k);
+        if (strcmp(isa, "generic") == 0 || !locus_isa_available(isa)) continue;
+        setenv("LOCUS_ISA", isa, 1);
+        locus_model *model = open_model(path, 1, 1);
+        unsetenv("LOCUS_ISA");
+        step *s = from == NULL ? &first : &other;
+        if (model == NULL || !begin(s, model, 0, SEQUENCES) || !both_ways(s)) return;
+        CHECK(from == NULL ||
+                  (memcmp(s->gradients, first.gradients, (size_t)s->floats * sizeof(float)) == 0 &&
+                   memcmp(s->input, first.input, sizeof s->input) == 0),
+              "%s gives other bits", isa);
+        if (from != NULL) {
+            end(s);
+            locus_model_free(model);
+        } else
+            from = isa;
+    }
+    if (from == NULL)
+        check_skip("no instruction set with fused multiply-add here");
+    else {
+        locus_model *model = first.model;
+        end(&first);
+        locus_model_free(model);
+    }
+    remove_model(path);
+}
+
 /* With its weights in place a model gives the bits of packed ones; threads change none. */
 static void test_bits(const test_model *m)
 {
@@ -555,6 +591,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < test_model_count; i++) {
         test_differences(&test_models[i]);
         test_bits(&test_models[i]);
+        test_isas(&test_models[i]);
         test_sums(&test_models[i]);
     }
     test_words();
