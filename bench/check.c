@@ -190,7 +190,9 @@ static int is_of_queries(const bench_row *row, size_t index)
     const locus_scheme_info *scheme = locus_scheme_find(row->config.scheme);
     const locus_tensor_info *t;
     for (size_t i = 0; (t = locus_scheme_tensor(scheme, i)) != NULL; i++)
-        if ((t->uses & LOCUS_USE_QUERY) != 0 && locus_tensor_index(t->name) == (int)index) return 1;
+        if ((t->uses & LOCUS_USE_QUERY) != 0 && strstr(t->shape, "Tq") != NULL &&
+            locus_tensor_index(t->name) == (int)index)
+            return 1;
     return index == (size_t)locus_tensor_index("q");
 }
 

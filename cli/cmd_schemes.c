@@ -54,7 +54,7 @@ static void print_table(void)
 
 static void print_traits(uint32_t traits)
 {
-    static const char *const names[] = {"relative", "symmetric", "learned", "causal"};
+    static const char *const names[] = {"relative", "symmetric", "learned", "causal", "counted"};
     const char *comma = "";
     if (traits == 0) printf("none");
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
@@ -172,6 +172,7 @@ static void json_scheme(json *j, const locus_scheme_info *scheme)
     if ((scheme->traits & LOCUS_TRAIT_SYMMETRIC) != 0) json_text(j, NULL, "symmetric");
     if ((scheme->traits & LOCUS_TRAIT_LEARNED) != 0) json_text(j, NULL, "learned");
     if ((scheme->traits & LOCUS_TRAIT_CAUSAL) != 0) json_text(j, NULL, "causal");
+    if ((scheme->traits & LOCUS_TRAIT_COUNTED) != 0) json_text(j, NULL, "counted");
     json_end(j);
     json_array(j, "options");
     const locus_option_info *o;

@@ -102,6 +102,7 @@ static void print_traits(uint32_t traits)
         puts("- symmetric: the position terms depend on |m - n| only");
     if ((traits & LOCUS_TRAIT_LEARNED) != 0) puts("- learned: has parameters with gradients");
     if ((traits & LOCUS_TRAIT_CAUSAL) != 0) puts("- causal: looks back only");
+    if ((traits & LOCUS_TRAIT_COUNTED) != 0) puts("- counted: a query counts its positions itself");
 }
 
 static void print_section(const locus_scheme_info *scheme)

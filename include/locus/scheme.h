@@ -33,6 +33,7 @@ enum {
     LOCUS_TRAIT_SYMMETRIC = 1 << 1, /* the position terms depend on |m - n| only     */
     LOCUS_TRAIT_LEARNED = 1 << 2,   /* has parameters with gradients                 */
     LOCUS_TRAIT_CAUSAL = 1 << 3,    /* looks back only: refused without config.causal */
+    LOCUS_TRAIT_COUNTED = 1 << 4,   /* rows stand at what the query counts: no row by distance */
 };
 
 /* The two levels of the library; a declaration may hold at one or both. */

@@ -192,7 +192,8 @@ static void add_dense_tiles(const locus_backward_call *call, uint32_t thread, in
     locus_backward_worker_pack(&worker, q->tile_from * g->keys,
                                min_i64(q->tile_to * g->keys, call->plan->call.Tk));
     locus_gradient_rows_begin(&worker, tile_number * g->rows, rows);
-    for (int64_t t = q->tile_from; t < q->tile_to; t++) {
+    for (int64_t n = 0; n < q->tile_to - q->tile_from; n++) {
+        const int64_t t = locus_tile_in_turn(call->plan, q->tile_from, q->tile_to, n);
         if (!locus_gradient_tile_begin(&worker, rows, t)) continue;
         locus_gradient_tile(&worker, rows);
         locus_spread_dense(&worker);

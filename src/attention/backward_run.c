@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "attention/counted.h"
 #include "attention/decay_spread.h"
 #include "attention/gates.h"
 #include "attention/gradients.h"
@@ -193,6 +194,24 @@ static void finish_rows(const locus_backward_worker *w, const locus_gradient_row
                                   rows->queries.count, D, !w->slot->pos_q_fresh);
 }
 
+/* What rows that count need to know of all their keys before the first of them: counted.h. */
+static void count_totals(locus_backward_worker *w, locus_gradient_rows *rows)
+{
+    const locus_plan *plan = w->head.plan;
+    const locus_queries *q = &rows->queries;
+    if (!plan->counts || !(w->call->wanted.q || w->slot->k.data != NULL)) return;
+    locus_counted_begin_sum(&w->scores);
+    for (int64_t n = 0; n < q->tile_to - q->tile_from; n++) {
+        const int64_t t = locus_tile_in_turn(plan, q->tile_from, q->tile_to, n);
+        if (!locus_gradient_tile_begin(w, rows, t)) continue;
+        locus_gradient_tile(w, rows);
+        if (w->scores.cap_slopes != NULL)
+            locus_tile_uncap(&w->head, &w->tile, w->scores.cap_slopes, w->grad);
+        locus_counted_sum(&w->scores, &w->tile, w->grad);
+    }
+    locus_scores_begin(&w->scores);
+}
+
 /* Query tiles [from, to): each key tile serves them all before the next one does. Every sum
  * runs in the order of tiles, whatever the group. */
 static void run_group(locus_backward_worker *w, const backward_task *task, int64_t from, int64_t to)
@@ -202,6 +221,7 @@ static void run_group(locus_backward_worker *w, const backward_task *task, int64
     for (int64_t g = 0; g < count; g++) {
         const locus_queries *q = &w->rows[g].queries;
         locus_gradient_rows_begin(w, (from + g) * w->head.geometry->rows, &w->rows[g]);
+        count_totals(w, &w->rows[g]);
         locus_spread_begin(w, &w->rows[g]);
         low = min_i64(low, q->tile_from);
         high = max_i64(high, q->tile_to);
@@ -210,8 +230,9 @@ static void run_group(locus_backward_worker *w, const backward_task *task, int64
     const int key_side = locus_key_side_table(w->head.plan, w->head.in) != NULL;
     if (key_side || locus_tile_fetches(w->head.plan))
         fetch_next(w->call, task, from, to, tiles, &w->prefetch);
-    for (int64_t t = low; t < high; t++)
+    for (int64_t n = 0; n < high - low; n++)
         for (int64_t g = 0; g < count; g++) {
+            const int64_t t = locus_tile_in_turn(w->head.plan, low, high, n);
             locus_gradient_rows *rows = &w->rows[g];
             if (t < rows->queries.tile_from || t >= rows->queries.tile_to) continue;
             if (!locus_gradient_tile_begin(w, rows, t)) continue;

@@ -80,10 +80,11 @@ static void use_shared_tables(const locus_backward_call *call, locus_head_tables
     *tables = shared;
 }
 
-/* A softcap's slopes and the gradient of a sink need the scores. */
+/* A softcap's slopes, counted positions and the gradient of a sink need the scores. */
 static const locus_tensor *kept_weights(const locus_backward_call *call)
 {
-    const int needs_scores = call->plan->call.softcap > 0.0 || locus_present(&call->in->sink);
+    const int needs_scores =
+        call->plan->call.softcap > 0.0 || call->plan->counts || locus_present(&call->in->sink);
     const locus_tensor *weights = &call->results->weights;
     return locus_present(weights) && !needs_scores ? weights : NULL;
 }

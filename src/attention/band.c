@@ -4,7 +4,7 @@
 /* The entries of its distances; z = most - delta, and delta of pair (i, j) is delta_00 + i - j. */
 static void find_entries(const locus_plan *plan, locus_band *part)
 {
-    if (plan->index == NULL || plan->place_axes > 0) return;
+    if (plan->index == NULL || locus_meets_every_entry(plan)) return;
     const int64_t z_00 = locus_z_of(plan, part->delta_00), last = plan->span - 1;
     const int64_t z_low = min_i64(max_i64(z_00 - (part->rows - 1), 0), last);
     const int64_t z_high = min_i64(max_i64(z_00 + part->columns - 1, 0), last);

@@ -108,8 +108,7 @@ static void fold_one_by_one(const head_context *head, const locus_band *band, co
                 from[i * stride + j];
 }
 
-/* Every z of the band's rows, which are 0 before the first tile. */
-static void begin_placed(const head_context *head, const locus_tile *tile, locus_fold *fold)
+void locus_fold_begin_entries(const head_context *head, const locus_tile *tile, locus_fold *fold)
 {
     const int64_t columns = max_i64(head->plan->row_count, head->plan->table_span);
     for (int64_t b = 0; b < locus_bands(tile); b++) {
@@ -124,7 +123,7 @@ static void begin_placed(const head_context *head, const locus_tile *tile, locus
 static void fold_placed(const head_context *head, const locus_tile *tile, const float *T,
                         locus_fold *fold)
 {
-    begin_placed(head, tile, fold);
+    locus_fold_begin_entries(head, tile, fold);
     for (int64_t i = 0; i < tile->rows; i++)
         locus_placed_fold(head, tile, i, T + i * head->geometry->stride, fold->strips);
 }

@@ -21,6 +21,9 @@ typedef struct locus_fold {
 void locus_fold_begin(const head_context *head, float *room, locus_flush flush, void *context,
                       locus_fold *fold);
 
+/* Where pairs may use any entry: the first tile begins with zeros for every z. */
+void locus_fold_begin_entries(const head_context *head, const locus_tile *tile, locus_fold *fold);
+
 /* Fold a tile. `sums` are those of the rows of T, or NULL. */
 void locus_fold_tile_weights(const head_context *head, const locus_tile *tile, const float *T,
                              const float *sums, locus_fold *fold);

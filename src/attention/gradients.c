@@ -21,7 +21,8 @@ static void refine_coarse_rows(locus_backward_worker *w, locus_gradient_rows *ro
     w->scores.max_lanes = w->softmax.max_lanes;
     w->scores.lse = NULL;
     locus_scores_begin(&w->scores);
-    for (int64_t t = q->tile_from; t < q->tile_to; t++) {
+    for (int64_t n = 0; n < q->tile_to - q->tile_from; n++) {
+        const int64_t t = locus_tile_in_turn(w->head.plan, q->tile_from, q->tile_to, n);
         if (!locus_tile_begin(&w->head, q, t, &w->tile)) continue;
         const int has_max = locus_packed.scores(&w->scores, &w->tile);
         locus_softmax_rows_step(&w->head, &w->tile, w->scores.score, has_max, &w->softmax);

@@ -54,10 +54,10 @@ static inline float locus_row_scale(const head_context *head)
 }
 
 /* The same of the key table and of the rows that meet it: two tables of two axes are not scaled, nor
- * are rows of pos_query. */
+ * are rows of pos_query, nor what stands at counted positions. */
 static inline int locus_key_table_is_plain(const locus_plan *plan)
 {
-    return plan->call.scheme->second_table != 0 || plan->own_query;
+    return plan->call.scheme->second_table != 0 || plan->own_query || plan->counts;
 }
 static inline float locus_key_table_scale(const head_context *head)
 {

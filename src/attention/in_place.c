@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/counted.h"
 #include "attention/decays.h"
 #include "attention/gates.h"
 #include "attention/key_side.h"
@@ -138,7 +139,7 @@ static void multiply_entries(const locus_scores *s, const locus_band *band, locu
     const locus_plan *plan = s->head->plan;
     const locus_queries *q = s->queries;
     const locus_tensor *table = locus_key_table(plan, s->head->in);
-    const int placed = plan->place_axes > 0; /* every entry, once per query tile */
+    const int placed = locus_meets_every_entry(plan); /* every entry, once per query tile */
     const int64_t high = placed ? plan->row_count - 1 : band->high;
     if (placed && strip->end > 0) return;
     if (!placed) locus_strip_roll(plan->kernels, strip, locus_panel_start(band->low), band->rows);
@@ -225,7 +226,7 @@ static void score_with_tables(locus_scores *s, const locus_tile *tile, const flo
     const locus_band band = locus_whole_tile(plan, tile);
     locus_strip *strip = &s->key_strips[0];
     if (key_table) multiply_entries(s, &band, strip);
-    if (plan->place_axes > 0) {
+    if (locus_meets_every_entry(plan)) {
         locus_product_tile product = {0};
         multiply_content(s, tile, &band, content, &product);
         add_key_side(s, tile);
@@ -268,6 +269,7 @@ static int in_place_scores(locus_scores *s, const locus_tile *tile)
         score_with_tables(s, tile, content);
     else
         score_without_tables(s, tile, content);
+    if (s->head->plan->counts) locus_add_counted(s, tile);
     if (s->head->plan->late_bias) locus_add_late_bias(s, tile, tile_bias(s, tile));
     locus_tile_cap(s->head, tile, s->score, NULL);
     if (s->head->plan->has_log_gate) locus_add_gates(s, tile);
@@ -331,7 +333,7 @@ static void fetch_entries(const head_context *head, int64_t position, int64_t ke
     const locus_plan *plan = head->plan;
     const locus_tensor *table = locus_key_table(plan, head->in);
     const int shared = table != NULL && table->rank == 2 && plan->call.H > 1;
-    if (table == NULL || shared || plan->span == 0 || plan->place_axes > 0) return;
+    if (table == NULL || shared || plan->span == 0 || locus_meets_every_entry(plan)) return;
     const int64_t z_00 = locus_z_of(plan, position - key);
     const int64_t low = entry_at(plan, z_00 - 1) + 1, high = entry_at(plan, z_00 + count - 1);
     locus_prefetch_rows_of(prefetch, locus_entry_rows(plan, table, head->h, low), high + 1 - low,

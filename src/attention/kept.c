@@ -30,6 +30,8 @@ void locus_kept_step(const head_context *head, const locus_queries *queries, con
             zero(row, end, head->plan->call.Tk);
         } else if (rows->rescale[i] != 1.0f) {
             kernels->scale(row, row, rows->rescale[i], tile->key);
+            if (head->plan->counts) /* near tiles come first */
+                kernels->scale(row + end, row + end, rows->rescale[i], head->plan->call.Tk - end);
         }
         kernels->scale(row + tile->key, scores + i * head->geometry->stride,
                        only ? factor_of(rows->sum[i]) : 1.0f, tile->columns);

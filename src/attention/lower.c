@@ -119,9 +119,25 @@ static void ask_rows(const locus_plan *plan, int32_t *rows)
                                 : (int32_t)plan->call.scheme->row(&plan->call, plan->table_top - z);
 }
 
+/* Entries are the rows: which of them a pair uses is counted. */
+static locus_status lower_counted(locus_plan *plan)
+{
+    const int64_t rows = plan->row_count = plan->table_span = plan->call.R;
+    plan->table_top = rows - 1;
+    plan->run_from = plan->run_to = rows;
+    plan->index_memory =
+        locus_allocate(plan->allocator, (size_t)(rows + 2 * INDEX_PAD), sizeof *plan->index);
+    if (plan->index_memory == NULL) return LOCUS_ERR_MEMORY;
+    plan->index = plan->index_memory + INDEX_PAD;
+    for (int64_t z = -INDEX_PAD; z < rows + INDEX_PAD; z++)
+        plan->index[z] = (int32_t)max_i64(0, min_i64(z, rows - 1));
+    return LOCUS_OK;
+}
+
 static locus_status lower_index(locus_plan *plan)
 {
     const int64_t span = plan->table_span;
+    if (plan->counts) return lower_counted(plan);
     if (plan->call.scheme->second_table != 0) return locus_lower_two_tables(plan);
     if (plan->call.sequences > 0) {
         plan->table_row = rows_by_z(plan, plan->call.scheme->row);
@@ -431,8 +447,9 @@ locus_status locus_lower(locus_plan *plan, const locus_tensors *shapes, locus_er
                   locus_present(&shapes->key_mask) || locus_present(&shapes->bias_dense) ||
                   call->dropout > 0.0;
     plan->own_query = locus_present(&shapes->pos_query);
+    plan->counts = scheme->counts;
     plan->key_width = plan->own_query ? shapes->pos_query.shape[3] : call->D;
-    plan->same_query_rows = scheme->turn == NULL && scheme->second_table == 0 &&
+    plan->same_query_rows = scheme->turn == NULL && scheme->second_table == 0 && !scheme->counts &&
                             !locus_present(&shapes->u) && !locus_present(&shapes->w) &&
                             !plan->own_query;
     plan->has_reset = locus_present(&shapes->cls);

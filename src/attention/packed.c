@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/counted.h"
 #include "attention/decays.h"
 #include "attention/gates.h"
 #include "attention/key_side.h"
@@ -175,7 +176,7 @@ static void score_with_tables(locus_scores *s, const locus_tile *tile, const flo
                                       .entry_panels = s->entry_panels};
     const int key_side = locus_key_side_table(plan, head->in) != NULL;
     locus_strip key_strip = {0};
-    if (plan->place_axes > 0) {
+    if (locus_meets_every_entry(plan)) {
         const locus_band whole = locus_whole_tile(plan, tile);
         locus_product_tile product = {0};
         if (rows.table != NULL) locus_packed_placed_strips(head, tile, &rows, s->key_strips);
@@ -259,6 +260,7 @@ static int packed_scores(locus_scores *s, const locus_tile *tile)
         score_with_tables(s, tile, content);
     else
         score_without_tables(s, tile, content);
+    if (s->head->plan->counts) locus_add_counted(s, tile);
     if (s->head->plan->late_bias)
         locus_add_late_bias(s, tile, locus_tile_bias(s->head->plan, s->bias, tile));
     if (!s->steep && locus_tile_is_plain(s->head, tile)) return 1;

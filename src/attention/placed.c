@@ -3,7 +3,7 @@
 
 static int is_by_entry(const locus_plan *plan)
 {
-    return plan->place_axes > 1 || plan->row_count == plan->table_span;
+    return plan->place_axes != 1 || plan->row_count == plan->table_span;
 }
 
 void locus_placed_expand(const locus_plan *plan, const locus_strip *strip, int64_t rows)

@@ -97,6 +97,7 @@ struct locus_plan {
     int has_bias;        /* an additive value by distance         */
     int has_gate;        /* which `gate` multiplies, query by query */
     int has_log_gate;    /* sums of gates between key and query are added: gates.h */
+    int counts;          /* rows of the key table stand at counted positions: counted.h */
     int has_decay;       /* channels of the content product are multiplied: decays.h */
     int has_pair_bias;   /* one by query and key                  */
     int late_bias;       /* it is added after the products; see late_bias.h */
@@ -134,6 +135,19 @@ static inline const locus_tensor *locus_log_decay(const locus_plan *plan, const 
 {
     const size_t offset = plan->call.scheme->log_decay;
     return offset != 0 ? locus_tensor_slot(in, offset) : NULL;
+}
+
+/* 1: strips hold the products with every entry, because pairs may need any of them next. */
+static inline int locus_meets_every_entry(const locus_plan *plan)
+{
+    return plan->place_axes > 0 || plan->counts;
+}
+
+/* Key tiles from `from` to `to` come one after the other, near ones first where they are counted. */
+static inline int64_t locus_tile_in_turn(const locus_plan *plan, int64_t from, int64_t to,
+                                         int64_t number)
+{
+    return plan->counts ? to - 1 - number : from + number;
 }
 
 /* The relative tables of a call, NULL where the term is off: the key table is multiplied with

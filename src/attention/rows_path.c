@@ -26,7 +26,7 @@ static int64_t split_keys(const locus_plan *plan)
 /* Path forced to rows: queries already give enough tasks. */
 static int64_t split_count(const locus_plan *plan)
 {
-    if (plan->call.Tq > ROWS_PATH_QUERIES) return 1;
+    if (plan->call.Tq > ROWS_PATH_QUERIES || plan->counts) return 1;
     const int64_t wanted = ceil_div(plan->call.Tk, split_keys(plan));
     return max_i64(1, min_i64(wanted, MAX_SPLITS));
 }
@@ -161,8 +161,9 @@ static void attend_group(const locus_forward_call *call, group *g, const task *n
     const locus_queries *queries = &g->members[0].queries;
     const int64_t from = max_i64(now->from, queries->tile_from);
     const int64_t to = min_i64(now->to, queries->tile_to);
-    for (int64_t t = from; t < to; t++) {
-        fetch_next(call, g, now, index, t + 1);
+    for (int64_t n = 0; n < to - from; n++) {
+        const int64_t t = locus_tile_in_turn(call->plan, from, to, n);
+        fetch_next(call, g, now, index, from + n + 1);
         for (int64_t i = 0; i < g->count; i++) locus_online_step(&g->members[i], t);
     }
     for (int64_t i = 0; i < g->count; i++) {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "attention/counted.h"
 #include "attention/decays.h"
 
 void locus_scores_carve(const locus_plan *plan, const locus_geometry *g, locus_arena *arena,
@@ -18,12 +19,14 @@ void locus_scores_carve(const locus_plan *plan, const locus_geometry *g, locus_a
     scores->pair_bias = locus_take_optional(arena, plan->has_pair_bias || plan->has_gate, g->keys);
     scores->with_gain =
         locus_take_optional(arena, plan->gain != NULL || plan->has_decay, rows * plan->call.D);
+    locus_counted_carve(plan, g, g == &plan->backward, arena, &scores->counted);
     scores->decay_room = locus_take_optional(arena, plan->has_decay, locus_decay_room(plan));
 }
 
 void locus_scores_begin(locus_scores *scores)
 {
     locus_strips_begin(scores->head, scores->strips, scores->key_strips);
+    locus_counted_begin(scores);
 }
 
 const float *locus_content_rows(locus_scores *s, const locus_tile *tile)

@@ -19,6 +19,16 @@
 #include "attention/prefetch.h"
 #include "attention/strip.h"
 
+/* What counting needs: counted.h. */
+typedef struct locus_counted {
+    double *count;          /* [rows] sums of gates so far; NULL: nothing is counted */
+    double *total, *behind; /* [rows] backward: sums of dp, and of those so far      */
+    float *gate, *share;    /* [rows][stride] of pairs                               */
+    int32_t *low;           /* likewise, -1: hidden                                  */
+    int32_t *first_bad;     /* [rows] the key with the first dp that is not finite   */
+    float *hidden;          /* likewise: -inf where a mask hides a pair              */
+} locus_counted;
+
 typedef struct locus_scores {
     const head_context *head;
     locus_keys *keys;
@@ -41,12 +51,13 @@ typedef struct locus_scores {
     float *key_band;     /* likewise                                           */
     float *pos_scores;   /* [rows][stride] the position part of TUPE           */
     float *zeros;        /* [keys]                                             */
-    float *with_gain;    /* [rows][D] content times the gain or decay of the tile */
-    float *decay_room;   /* panels of a steep tile: decays.c                     */
-    int steep;           /* the tile at work takes panels: decays.h              */
-    float *cap_slopes;   /* [rows][stride] backward: see locus_tile_cap          */
-    float *bias_room;    /* [distances] additive values of one tile            */
-    float *pair_bias;    /* [keys] additive values of a row, by pair           */
+    locus_counted counted;
+    float *with_gain;  /* [rows][D] content times the gain or decay of the tile */
+    float *decay_room; /* panels of a steep tile: decays.c                     */
+    int steep;         /* the tile at work takes panels: decays.h              */
+    float *cap_slopes; /* [rows][stride] backward: see locus_tile_cap          */
+    float *bias_room;  /* [distances] additive values of one tile            */
+    float *pair_bias;  /* [keys] additive values of a row, by pair           */
 } locus_scores;
 
 /* How a path reads keys, tables and values. */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attention/bias_parameters.h"
+#include "attention/counted.h"
 #include "attention/decay_spread.h"
 #include "attention/entry_run.h"
 #include "attention/gates.h"
@@ -236,6 +237,47 @@ static void spread_content(const locus_backward_worker *w, locus_gradient_rows *
                       w->fresh_keys);
 }
 
+/* What row i gives to dposition and to an entry that a pair of it has a share of, ds, where either is
+ * not finite. */
+static void patch_counted_pair(const locus_backward_worker *w, const locus_operand *entries,
+                               const locus_operand *position, int64_t i, int64_t entry, float ds)
+{
+    const int64_t D = w->head.plan->key_width;
+    const locus_sums to = w->slot->key_table;
+    for (int64_t d = 0; entries->bad[entry] && d < D; d++)
+        w->folded->dposition[i * D + d] += ds * entries->raw[entry * entries->raw_stride + d];
+    for (int64_t d = 0; to.data != NULL && position->bad[i] && d < D; d++)
+        to.data[entry * to.row_stride + d] += ds * position->raw[i * position->raw_stride + d];
+}
+
+static void patch_counted(const locus_backward_worker *w, const locus_operand *entries,
+                          const locus_operand *position)
+{
+    const locus_counted *c = &w->scores.counted;
+    const locus_tile *tile = &w->tile;
+    const int64_t last = w->head.plan->row_count - 1;
+    for (int64_t i = 0; i < tile->rows; i++)
+        for (int64_t j = tile->from[i]; j < tile->to[i]; j++) {
+            const int64_t at = i * w->head.geometry->stride + j, low = c->low[at];
+            const float share = c->share[at], ds = w->grad[at];
+            if (low < 0) continue;
+            patch_counted_pair(w, entries, position, i, low, (1.0f - share) * ds);
+            if (low < last && !isnan(share))
+                patch_counted_pair(w, entries, position, i, low + 1, share * ds);
+        }
+}
+
+/* dS of pairs that count is folded to their entries; then it is that of the content alone. */
+static void spread_counted(locus_backward_worker *w, const locus_gradient_rows *rows)
+{
+    const locus_tensor *table = locus_key_table(w->head.plan, w->head.in);
+    const locus_operand entries = locus_entries(&w->head, table, w->tables.key_bad);
+    const locus_operand position = position_operand(w, rows);
+    if (entries.any_bad || position.any_bad) patch_counted(w, &entries, &position);
+    locus_fold_begin_entries(&w->head, &w->tile, &w->key_fold);
+    locus_counted_spread(&w->scores, &w->tile, w->grad, w->key_fold.strips);
+}
+
 /* ---- bias, positions, reset ---- */
 
 /* bias[z] += T[i][j], z = most - delta_00 - i + j: the tile's diagonal sums in float, which are
@@ -458,8 +500,9 @@ void locus_spread_tile(locus_backward_worker *w, locus_gradient_rows *rows)
                            w->slot->gate_sums);
     if (w->scores.cap_slopes != NULL)
         locus_tile_uncap(&w->head, tile, w->scores.cap_slopes, w->grad);
+    if (w->head.plan->counts) spread_counted(w, rows);
     spread_content(w, rows, &keys);
-    spread_key_table(w, rows);
+    if (!w->head.plan->counts) spread_key_table(w, rows);
     spread_key_side_table(w, &keys);
     if (locus_present(&w->head.in->pos_q))
         spread_positions(w, rows);

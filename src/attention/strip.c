@@ -4,7 +4,7 @@
 /* Floats of one row of a strip. */
 static int64_t strip_stride(const locus_plan *plan, int64_t keys)
 {
-    if (plan->place_axes > 0) /* every entry, or every z */
+    if (locus_meets_every_entry(plan)) /* every entry, or every z */
         return ceil_div(max_i64(plan->row_count, plan->table_span), LOCUS_PANEL) * LOCUS_PANEL +
                2 * LOCUS_PANEL;
     const int64_t all = ceil_div(plan->row_count, LOCUS_PANEL) * LOCUS_PANEL;

@@ -287,7 +287,7 @@ int locus_tile_sees(const head_context *head, const locus_tile *tile, int64_t i,
 int locus_tile_is_plain(const head_context *head, const locus_tile *tile)
 {
     const locus_plan *plan = head->plan;
-    return tile->whole && !tile->key_masked && !tile->masked && !plan->late_bias &&
+    return tile->whole && !tile->key_masked && !tile->masked && !plan->late_bias && !plan->counts &&
            !plan->has_log_gate && plan->call.softcap == 0.0 &&
            !locus_present(&head->in->bias_dense);
 }

@@ -113,7 +113,9 @@ static void attend_query_tile(const locus_forward_call *call, worker *w, int64_t
     /* the product of values fetches rows, too, where it writes out itself */
     if (locus_tile_fetches(call->plan))
         fetch_next(call, w, tile, key_tiles + (online->results != NULL));
-    for (int64_t t = queries->tile_from; t < queries->tile_to; t++) locus_online_step(online, t);
+    for (int64_t n = 0; n < key_tiles; n++)
+        locus_online_step(online,
+                          locus_tile_in_turn(call->plan, queries->tile_from, queries->tile_to, n));
     locus_online_end(online);
     locus_online_write(online, call->results);
 }

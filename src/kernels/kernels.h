@@ -344,6 +344,10 @@ typedef LOCUS_MUL_GAIN((*locus_mul_gain_fn));
               int resume)
 typedef LOCUS_DECAY((*locus_decay_fn));
 
+/* y[c] = 1 / (1 + e^-x[c]). */
+#define LOCUS_SIGMOIDS(name) void name(float *y, const float *x, int64_t columns)
+typedef LOCUS_SIGMOIDS((*locus_sigmoids_fn));
+
 /* Places of LOCUS_LANES keys in a row: of no kind, each one above the one before, all the same. */
 enum { LOCUS_PLACES_ANY, LOCUS_PLACES_RISE, LOCUS_PLACES_STAND };
 
@@ -403,6 +407,7 @@ typedef struct locus_kernels {
     locus_scale_rows_fn scale_rows;
     locus_mul_gain_fn mul_gain;
     locus_decay_fn decay;
+    locus_sigmoids_fn sigmoid;
     locus_add_places_fn add_places;
     locus_fold_places_fn fold_places;
     locus_activate_rows_fn activate_rows;

@@ -116,6 +116,14 @@ static LOCUS_MUL_GAIN(mul_gain)
     }
 }
 
+static LOCUS_SIGMOIDS(sigmoids)
+{
+    for (int64_t c = 0; c < columns; c += VL) {
+        const int64_t tail = columns - c < VL ? columns - c : 0;
+        store_some(y + c, v_sigmoid(load_some(x + c, tail)), tail);
+    }
+}
+
 /* e^(to - from) of up to VL doubles: 2^n e^r, n the nearest whole number to x log2 e. ln 2 in two
  * parts, of which the first times n is exact, leaves r what a float has lost of x. */
 LOCUS_INLINE vf exp_between(const double *to, const double *from, int64_t count)

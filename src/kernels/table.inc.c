@@ -44,6 +44,7 @@ const locus_kernels KERNELS_NAME = {
     .scale_rows = scale_rows,
     .mul_gain = mul_gain,
     .decay = decay,
+    .sigmoid = sigmoids,
     .add_places = add_places,
     .fold_places = fold_places,
     .activate_rows = activate_rows,

@@ -125,6 +125,8 @@ static int64_t table_rows(const made_problem *p, const locus_scheme_info *scheme
     if (has_option(scheme, "clip_left")) return o->clip_left + o->clip_right + 1;
     if (has_option(scheme, "span")) return 2 * o->span;
     if (has_option(scheme, "delta_min")) return distances(p);
+    /* counted positions: as many as the paper has */
+    if (strcmp(scheme->name, "cope") == 0) return p->request.T < 64 ? 8 : 64;
     return 2 * p->request.T - 1;
 }
 

@@ -31,6 +31,7 @@ const locus_picture_kind *locus_picture_kind_at(const char *scheme, size_t index
 /* What shows best what the scheme is about, by what it declares. */
 static const char *usual_kinds(const locus_scheme_info *scheme)
 {
+    if ((scheme->traits & LOCUS_TRAIT_COUNTED) != 0) return "terms";
     if ((scheme->terms & LOCUS_TERM_INPUT) != 0) return "encoding,similarity";
     if ((scheme->terms & LOCUS_TERM_ROTATION) != 0) return "angles,decay";
     if ((scheme->terms & LOCUS_TERM_POSITION_POSITION) != 0) return "position";

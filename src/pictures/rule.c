@@ -64,6 +64,7 @@ static double *as_numbers(locus_picture *p, const int64_t *rows, size_t count)
 
 static int is_relative(const locus_scheme_info *scheme)
 {
+    if ((scheme->traits & LOCUS_TRAIT_COUNTED) != 0) return 0;
     return (scheme->traits & LOCUS_TRAIT_RELATIVE) != 0 || picture_has_tensor(scheme, "bias");
 }
 
@@ -117,6 +118,7 @@ const picture_kind picture_distance = {
 
 static int has_rows(const locus_scheme_info *scheme)
 {
+    if ((scheme->traits & LOCUS_TRAIT_COUNTED) != 0) return 0;
     return picture_has_tensor(scheme, "rel_k") || picture_has_option(scheme, "buckets");
 }
 

@@ -10,6 +10,7 @@ typedef long double real;
 /* One pair: batch entry, head, query row, key row; position of the query. */
 typedef struct pair {
     int64_t b, h, i, n, m;
+    real count; /* of counted positions: gates from the query down to the key */
 } pair;
 
 static int is(const test_problem *p, const char *scheme)
@@ -257,6 +258,46 @@ static real position_part(const test_problem *p, const pair *at, real c)
                           p->spec.D);
 }
 
+static real capped(const test_problem *p, real score)
+{
+    const real cap = (real)p->config.softcap;
+    return p->config.softcap > 0.0 ? cap * tanhl(score / cap) : score;
+}
+
+/* What no softcap covers. */
+static real outside(const test_problem *p, const pair *at)
+{
+    const locus_tensors *in = &p->in[0];
+    real score = 0;
+    if (in->log_gate.rank != 0)
+        for (int64_t t = at->n + 1; t <= at->m; t++)
+            score += (real)row_at(&in->log_gate, at->b, at->h, 0)[t];
+    if (in->bias_dense.rank != 0)
+        score += (real)row_at(&in->bias_dense, at->b, at->h, at->i)[at->n];
+    return score;
+}
+
+/* The gate of a key, and what the position that the gates up to it make is worth. */
+static real gate_of(const test_problem *p, const pair *at)
+{
+    const locus_tensors *in = &p->in[0];
+    const double *k = row_at(&in->k, at->b, at->h / (p->spec.H / p->spec.Hk), at->n);
+    return 1 / (1 + expl(-scale_of(p) * dot(row_at(&in->q, at->b, at->h, at->i), k, p->spec.D)));
+}
+
+static real counted_part(const test_problem *p, const pair *at)
+{
+    const locus_tensor *table = &p->in[0].rel_k;
+    const double *q = row_at(&p->in[0].q, at->b, at->h, at->i);
+    const int64_t last = table->shape[table->rank - 2] - 1;
+    if (isnan(at->count)) return at->count;
+    const real position = at->count < (real)last ? at->count : (real)last;
+    const int64_t low = (int64_t)position;
+    const real share = position - (real)low;
+    const real part = (1 - share) * dot(q, table_at(table, at->h, low), p->spec.D);
+    return low == last ? part : part + share * dot(q, table_at(table, at->h, low + 1), p->spec.D);
+}
+
 static real score_of(const test_problem *p, const pair *at)
 {
     const locus_tensors *in = &p->in[0];
@@ -265,6 +306,7 @@ static real score_of(const test_problem *p, const pair *at)
     const double *k = row_at(&in->k, at->b, at->h / (p->spec.H / p->spec.Hk), at->n);
     const real c = scale_of(p);
     const int turns = is(p, "rope") || is(p, "xpos");
+    if (is(p, "cope")) return capped(p, c * dot(q, k, D) + counted_part(p, at)) + outside(p, at);
     real score = turns           ? turned_product(p, q, k, delta)
                  : is(p, "wall") ? decayed_product(p, at, q, k)
                                  : dot(q, k, D);
@@ -279,14 +321,7 @@ static real score_of(const test_problem *p, const pair *at)
     score = c * score + position_part(p, at, c);
     if (is(p, "sam"))
         score += dot(q, grid_row(p, "rel_h", at, 0), D) + dot(q, grid_row(p, "rel_w", at, 1), D);
-    if (p->config.softcap > 0.0)
-        score = (real)p->config.softcap * tanhl(score / (real)p->config.softcap);
-    if (in->log_gate.rank != 0)
-        for (int64_t t = at->n + 1; t <= at->m; t++)
-            score += (real)row_at(&in->log_gate, at->b, at->h, 0)[t];
-    if (in->bias_dense.rank != 0)
-        score += (real)row_at(&in->bias_dense, at->b, at->h, at->i)[at->n];
-    return score;
+    return capped(p, score) + outside(p, at);
 }
 
 /* ---- which pairs there are ---- */
@@ -355,8 +390,10 @@ static void one_row(const test_problem *p, pair at, real *score, real *sum, doub
     const locus_tensor *sink = &p->in[0].sink;
     const real extra = sink->rank != 0 ? (real)row_at(sink, 0, 0, 0)[at.h] : -(real)INFINITY;
     real largest = extra, total = 0;
-    for (at.n = 0; at.n < p->spec.Tk; at.n++) {
-        score[at.n] = is_seen(p, &at) ? score_of(p, &at) : -(real)INFINITY;
+    for (at.n = p->spec.Tk; at.n-- > 0;) {
+        const int seen = is_seen(p, &at);
+        if (seen && is(p, "cope")) at.count += gate_of(p, &at);
+        score[at.n] = seen ? score_of(p, &at) : -(real)INFINITY;
         if (score[at.n] > largest || isnan(score[at.n])) largest = score[at.n];
     }
     memset(sum, 0, (size_t)p->spec.Dv * sizeof *sum);
@@ -383,7 +420,7 @@ void test_naive(const test_problem *problem, double *out, double *lse)
     for (int64_t b = 0; b < s->B; b++)
         for (int64_t h = 0; h < s->H; h++)
             for (int64_t i = 0; i < s->Tq; i++, row++)
-                one_row(problem, (pair){b, h, i, 0, offset + i}, score, score + s->Tk,
+                one_row(problem, (pair){b, h, i, 0, offset + i, 0}, score, score + s->Tk,
                         out + row * s->Dv, lse + row);
     free(score);
 }

@@ -186,6 +186,7 @@ static int64_t rows_of(test_problem *p)
     if (has_option(p, "span")) return 2 * o->span;
     /* shorter than the distances: nothing is added beyond */
     if (strcmp(p->spec.scheme, "inkling") == 0) return reach_of(p) / 2 + 1;
+    if (strcmp(p->spec.scheme, "cope") == 0) return reach_of(p) / 4 + 1;
     if (has_option(p, "delta_min")) o->delta_min = -reach_of(p);
     return 2 * reach_of(p) + 1;
 }
