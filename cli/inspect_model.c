@@ -46,7 +46,7 @@ static void find_refusals(inspection *x, const locus_error *tokenizer_error)
                x->info.features);
     else if (x->tokenizer == NULL)
         refuse(x, "TEXT: %s; --ids work", tokenizer_error->text);
-    if (x->info.most_tokens > 0)
+    if (x->info.most_tokens > 0 && x->info.cut_tokens == 0)
         refuse(x, "texts of more than %" PRId64 " tokens, unless --truncate cuts them",
                x->info.most_tokens);
     if (x->tokenizer != NULL && (int64_t)x->words.vocabulary > x->info.vocabulary)
@@ -101,8 +101,22 @@ static void row_number(const char *name, int64_t number, const char *unit)
 
 static const char *pooling_name(const locus_model_info *info)
 {
-    static const char *const names[] = {"cls", "mean", "max"};
-    return info->pooling < 3 ? names[info->pooling] : "mean";
+    static const char *const names[] = {"cls", "mean", "max", "last", "root", "rising"};
+    return info->pooling < sizeof names / sizeof *names ? names[info->pooling] : "other";
+}
+
+/* What happens to texts before they are computed. */
+static void print_texts(const inspection *x)
+{
+    if (x->info.prompt == NULL && x->info.cut_tokens == 0) return;
+    row("texts");
+    if (x->info.prompt != NULL) {
+        fputs("behind the prompt \"", stdout);
+        text_print(stdout, x->info.prompt);
+        printf("\"%s", x->info.cut_tokens > 0 ? ", " : "");
+    }
+    if (x->info.cut_tokens > 0) printf("cut to %" PRId64 " tokens", x->info.cut_tokens);
+    putchar('\n');
 }
 
 static void print_scheme(const inspection *x)
@@ -128,8 +142,8 @@ static void print_tasks(const inspection *x)
             printf(", %s", run_task_at(i)->name);
     putchar('\n');
     row("embedding");
-    printf("%s of the tokens%s\n", pooling_name(&x->info),
-           x->info.unit_length ? ", unit length" : "");
+    printf("%s\n", x->info.embedding);
+    print_texts(x);
     if (x->info.labels == 0) return;
     row("labels");
     for (int64_t i = 0; i < x->info.labels && i < MOST_LABELS; i++) {
@@ -190,6 +204,10 @@ static void json_tasks(json *j, const inspection *x)
     json_end(j);
     json_text(j, "pooling", pooling_name(&x->info));
     json_boolean(j, "unit_length", (int)x->info.unit_length);
+    json_text(j, "embedding", x->info.embedding);
+    json_integer(j, "embedding_width", x->info.embedding_width);
+    json_integer(j, "cut_tokens", x->info.cut_tokens);
+    json_text(j, "prompt", x->info.prompt);
     json_inline_array(j, "labels");
     for (int64_t i = 0; i < x->info.labels; i++) json_text(j, NULL, locus_model_label(x->model, i));
     json_end(j);

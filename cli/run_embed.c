@@ -9,7 +9,7 @@ static int given(const locus_model_info *info) { return info->layers > 0 && info
 static void print(const run_session *s, const run_text *text, const float *vector)
 {
     json j = {.out = stdout};
-    const int64_t width = s->info.last_width;
+    const int64_t width = s->info.embedding_width;
     if (!s->values->json) {
         for (int64_t c = 0; c < width; c++) printf("%s%.9g", c > 0 ? " " : "", (double)vector[c]);
         putchar('\n');
@@ -22,7 +22,7 @@ static void print(const run_session *s, const run_text *text, const float *vecto
 
 static int run(run_session *s)
 {
-    const int64_t count = locus_texts_count(s->texts), width = s->info.last_width;
+    const int64_t count = locus_texts_count(s->texts), width = s->info.embedding_width;
     float *vectors = calloc((size_t)(count * width) + 1, sizeof *vectors);
     if (vectors == NULL) return run_no_memory();
     const locus_model_results results = {.size = sizeof results, .embedding = vectors};

@@ -26,13 +26,13 @@ int main(int argc, char **argv)
 
     locus_model_info info = {.size = sizeof info};
     locus_model_describe(model, &info);
-    float *vectors = calloc((size_t)(argc - 2) * (size_t)info.last_width, sizeof *vectors);
+    float *vectors = calloc((size_t)(argc - 2) * (size_t)info.embedding_width, sizeof *vectors);
     const locus_model_results results = {.size = sizeof results, .embedding = vectors};
     if (vectors == NULL || locus_texts_forward(texts, &results, &error)) return 1;
     for (int i = 0; i + 2 < argc; i++) {
         double dot = 0.0;
-        for (int64_t c = 0; c < info.last_width; c++)
-            dot += (double)vectors[c] * (double)vectors[i * info.last_width + c];
+        for (int64_t c = 0; c < info.embedding_width; c++)
+            dot += (double)vectors[c] * (double)vectors[i * info.embedding_width + c];
         printf("%8.4f  %s\n", dot, argv[i + 2]);
     }
     free(vectors);

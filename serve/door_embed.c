@@ -14,10 +14,10 @@ static void check_dimensions(exchange *x, const json_value *body)
     const int64_t asked = serve_read_integer(x, body, "dimensions", 0, 1, 1 << 20);
     if (asked == 0 || x->refused.status != 0) return;
     loaded *l = serve_hold(x->model);
-    if (asked != l->info.last_width)
+    if (asked != l->info.embedding_width)
         serve_refuse(&x->refused, 400, "validation",
                      "dimensions: found %lld, expected %lld: this model gives no others",
-                     (long long)asked, (long long)l->info.last_width);
+                     (long long)asked, (long long)l->info.embedding_width);
     serve_release(l);
 }
 

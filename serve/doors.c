@@ -29,13 +29,14 @@ static void write_models(exchange *x, FILE *out)
 
 static void write_kind(json *j, const loaded *l)
 {
-    static const char *const pooling[] = {"cls", "mean", "max"};
+    static const char *const pooling[] = {"cls",       "mean", "max",
+                                          "last_token", "mean_sqrt_len", "weighted_mean"};
     json_inline_object(j, "model_type");
     json_inline_object(j, serve_classifies(l) ? l->info.labels == 1 ? "reranker" : "classifier"
                           : serve_writes(l)   ? "generator"
                                               : "embedding");
     if (serve_embeds(l))
-        json_text(j, "pooling", l->info.pooling < 3 ? pooling[l->info.pooling] : "other");
+        json_text(j, "pooling", l->info.pooling < sizeof pooling / sizeof *pooling ? pooling[l->info.pooling] : "other");
     if (serve_classifies(l)) {
         char key[24];
         json_inline_object(j, "id2label");

@@ -104,9 +104,9 @@ static locus_status add(worker *w, job *j, locus_error *error)
     if (w->texts == NULL) return LOCUS_ERR_MEMORY;
     if (j->ids != NULL) return locus_texts_add_ids(w->texts, j->ids, j->id_count, error);
     locus_text_input input = j->input;
-    if (input.truncate > 0 && w->by->info.most_tokens > 0 &&
-        (int64_t)input.truncate > w->by->info.most_tokens)
-        input.truncate = (uint32_t)w->by->info.most_tokens;
+    const locus_model_info *info = &w->by->info;
+    const int64_t most = info->cut_tokens > 0 ? info->cut_tokens : info->most_tokens;
+    if (most > 0 && (int64_t)input.truncate > most) input.truncate = (uint32_t)most;
     return locus_texts_add(w->texts, &input, error);
 }
 
@@ -208,7 +208,7 @@ static int wants(const worker *w, job_kind kind)
 
 static void run_batch(worker *w)
 {
-    const int64_t width = w->by->info.last_width, labels = w->by->info.labels;
+    const int64_t width = w->by->info.embedding_width, labels = w->by->info.labels;
     const int embeds = wants(w, JOB_EMBED), classifies = wants(w, JOB_CLASSIFY);
     float *vectors = embeds ? calloc(w->count * (size_t)width + 1, sizeof *vectors) : NULL;
     float *logits = classifies ? calloc(w->count * (size_t)labels + 1, sizeof *logits) : NULL;

@@ -45,6 +45,9 @@ typedef enum locus_model_pooling {
     LOCUS_MODEL_POOL_CLS = 0, /* the first token's */
     LOCUS_MODEL_POOL_MEAN,
     LOCUS_MODEL_POOL_MAX,
+    LOCUS_MODEL_POOL_LAST,   /* the last token's */
+    LOCUS_MODEL_POOL_ROOT,   /* the sum over the square root of the length */
+    LOCUS_MODEL_POOL_RISING, /* the mean with weights 1, 2, 3, ... */
 } locus_model_pooling;
 
 /* What a checkpoint was trained to say. */
@@ -66,12 +69,13 @@ typedef struct locus_model_info {
     const char *scheme;    /* of attention, a name of locus_scheme_at                  */
     const char *isa;       /* the kernel table in use                                  */
     int64_t width, layers, heads, head_dim, feed_forward, vocabulary;
-    int64_t types;            /* token types; 0: it has none                               */
-    int64_t most_tokens;      /* of one sequence; 0: no limit                              */
-    int64_t parameters;       /* numbers that were read                                    */
-    uint64_t bytes;           /* of memory that they take, packed                          */
-    uint32_t pooling;         /* locus_model_pooling, of modules.json; mean without it     */
-    uint32_t unit_length;     /* 1: modules.json normalises                                */
+    int64_t types;       /* token types; 0: it has none                               */
+    int64_t most_tokens; /* of one sequence; 0: no limit                              */
+    int64_t parameters;  /* numbers that were read                                    */
+    uint64_t bytes;      /* of memory that they take, packed                          */
+    uint32_t
+        pooling; /* locus_model_pooling, of modules.json; mean without it; of several the first */
+    uint32_t unit_length;     /* 1: modules.json normalises at last                        */
     uint32_t head;            /* locus_model_head                                          */
     uint32_t multi_label;     /* 1: a probability is the sigmoid of a logit, 0: softmax    */
     int64_t labels;           /* of the head                                               */
@@ -82,10 +86,16 @@ typedef struct locus_model_info {
     int64_t next_tokens;      /* that LOCUS_MODEL_GENERATE tells apart: width of its logits */
     int64_t memory;           /* tokens before each sequence that are seen, too; 0: none */
     int64_t features;         /* > 0: it takes rows of that many numbers, not ids */
-    int64_t last_width;       /* of the last states and of embeddings: `width`, but for models that
-                                 narrow them (OPT with word_embed_proj_dim) */
-    const char *unread_head;  /* of `architectures`: the class of a head that is not read, so that
+    int64_t
+        last_width; /* of the last states: `width`, but for models that narrow them (OPT with word_embed_proj_dim) */
+    const char *unread_head; /* of `architectures`: the class of a head that is not read, so that
                                  there are states alone; NULL: there is none */
+    const char *embedding;   /* how a text becomes a vector, in words: "mean of the tokens, map to
+                                 256, tanh, unit length" */
+    int64_t embedding_width; /* of that vector: `last_width` for each pooling, or a map's */
+    int64_t cut_tokens; /* <locus/texts.h> cuts texts to so many, as sentence-transformers does;
+                                 0: it does not */
+    const char *prompt; /* and puts this before each; NULL: nothing */
 } locus_model_info;
 /* Fill *info, whose size is set, up to that size. Texts live as long as the model. */
 LOCUS_API void locus_model_describe(const locus_model *model, locus_model_info *info);
@@ -136,7 +146,7 @@ typedef struct locus_model_results {
         logits; /* of the head: [sequences, labels], or [tokens, labels] of tags, spans and priors, or
                              [tokens or row_count, vocabulary] of what may be behind a mask, or
                              [tokens, vocabulary] of what may come next */
-    float *embedding;  /* [sequences, last_width], pooled and normalised as the model says */
+    float *embedding;  /* [sequences, embedding_width], pooled and mapped as the model says */
     float *const *qkv; /* [layers] arrays [tokens, qkv_width], each may be NULL: q, k and v as
                              attention is given them, heads one behind the other */
     float *next;       /* what continues each sequence: [those with tokens, vocabulary] */

@@ -28,7 +28,9 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_texts_new(locus_texts **texts,
                                                         locus_error *error);
 LOCUS_API void locus_texts_free(locus_texts *texts); /* NULL is allowed */
 
-/* Add a text, or a pair of them. LOCUS_ERR_RANGE: the model takes fewer tokens or does not know an
+/* Add a text, or a pair of them. Into a model whose modules.json pools, it goes as sentence-transformers
+ * gives it: behind the prompt of locus_model_info, cut to its cut_tokens unless `truncate` says
+ * otherwise. LOCUS_ERR_RANGE: the model takes fewer tokens or does not know an
  * id; then nothing was added. */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_texts_add(locus_texts *texts,
                                                         const locus_text_input *input,

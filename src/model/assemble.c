@@ -122,7 +122,8 @@ static value continuation(builder *b, value h, int narrowed)
 static value label(builder *b, value h)
 {
     if (b->d->head == LOCUS_MODEL_CLASSIFY) {
-        h = build_pool(b->p, h, b->d->head_last ? LOCUS_POOL_LAST : LOCUS_POOL_FIRST);
+        const locus_pooling pooling = b->d->head_last ? LOCUS_POOL_LAST : LOCUS_POOL_FIRST;
+        h = build_pool(b->p, h, &pooling, 1);
         if (slot_wanted(b, SLOT_HEAD_MAP))
             h = slot_map(b, h, SLOT_HEAD_MAP, 0, b->d->head_activation, NONE, NONE);
     }
@@ -148,15 +149,39 @@ static void add_head(builder *b, value h, value last)
     (void)build_gift(b->p, next, GIVES_NEXT, b->stack, 0);
 }
 
+static value dense(builder *b, value one, const module_step *step)
+{
+    value weight = NONE, bias = NONE;
+    model_place place;
+    const uint64_t shape[] = {(uint64_t)step->outputs, (uint64_t)step->inputs};
+    locus_status status = b->p->status;
+    for (int biased = 0; status == LOCUS_OK && biased <= step->biased; biased++) {
+        status = model_checkpoint_take(b->c, step->file, biased ? "linear.bias" : "linear.weight",
+                                       shape, biased ? 1 : 2, &place, b->error);
+        if (status != LOCUS_OK) break;
+        *(biased ? &bias : &weight) =
+            biased ? build_tensor(b->p, &place, 1, step->outputs, 0)
+                   : build_tensor(b->p, &place, step->outputs, step->inputs, 0);
+    }
+    program_fail(b->p, status);
+    if (weight == NONE) weight = build_absent(b->p, step->outputs, step->inputs);
+    return build_map(b->p, one, weight, bias, step->activation, NONE, NONE);
+}
+
 /* One vector of a text. */
 static void add_embedding(builder *b, value last)
 {
-    static const locus_pooling poolings[] = {[LOCUS_MODEL_POOL_CLS] = LOCUS_POOL_FIRST,
-                                             [LOCUS_MODEL_POOL_MEAN] = LOCUS_POOL_MEAN,
-                                             [LOCUS_MODEL_POOL_MAX] = LOCUS_POOL_MAX};
+    static const locus_pooling kinds[] = {
+        [LOCUS_MODEL_POOL_CLS] = LOCUS_POOL_FIRST, [LOCUS_MODEL_POOL_MEAN] = LOCUS_POOL_MEAN,
+        [LOCUS_MODEL_POOL_MAX] = LOCUS_POOL_MAX,   [LOCUS_MODEL_POOL_LAST] = LOCUS_POOL_LAST,
+        [LOCUS_MODEL_POOL_ROOT] = LOCUS_POOL_ROOT, [LOCUS_MODEL_POOL_RISING] = LOCUS_POOL_RISING};
+    const model_modules *m = &b->m->modules;
+    locus_pooling poolings[MODULE_POOLINGS];
+    for (int i = 0; i < m->pooling_count; i++) poolings[i] = kinds[m->poolings[i]];
     b->p->serves = SERVES_EMBEDDING;
-    value one = build_pool(b->p, last, poolings[b->m->pooling]);
-    if (b->m->unit_length) one = build_unit(b->p, one);
+    value one = build_pool(b->p, last, poolings, m->pooling_count);
+    for (int i = 0; i < m->step_count; i++)
+        one = m->steps[i].folder != NULL ? dense(b, one, &m->steps[i]) : build_unit(b->p, one);
     (void)build_gift(b->p, one, GIVES_EMBEDDING, b->stack, 0);
 }
 

@@ -122,7 +122,7 @@ static value add_tensor(program *p, const model_place *place, int64_t rows, int6
     const locus_file_tensor *stored = place->tensor;
     *t = (store_tensor){
         .rank = stored->rank, .place = *place, .of = v, .fixed = fixed, .count = rows * width};
-    t->name = locus_arena_copy(&p->arena, stored->name, strlen(stored->name));
+    t->name = model_checkpoint_name(p->checkpoint, place, &p->arena);
     if (t->name == NULL) program_fail(p, no_memory(p));
     for (uint32_t i = 0; i < stored->rank && i < LOCUS_MAX_RANK; i++)
         t->shape[i] = (int64_t)stored->shape[i];
@@ -422,11 +422,14 @@ value build_turn(program *p, value x, value turns, int how)
     return finish(p, o, from.rows, 0, from.width);
 }
 
-value build_pool(program *p, value x, locus_pooling pooling)
+value build_pool(program *p, value x, const locus_pooling *poolings, int count)
 {
-    op *o = append(p, pooling == LOCUS_POOL_MAX ? &op_pool_max : &op_pool, &x, 1);
-    o->as.pool.pooling = pooling;
-    return finish(p, o, SEQUENCES, 0, p->values[x].width);
+    int most = 0; /* max reads its input on the way back */
+    for (int i = 0; i < count; i++) most |= poolings[i] == LOCUS_POOL_MAX;
+    op *o = append(p, most ? &op_pool_max : &op_pool, &x, 1);
+    o->as.pool.count = count;
+    for (int i = 0; i < count; i++) o->as.pool.poolings[i] = poolings[i];
+    return finish(p, o, SEQUENCES, 0, count * p->values[x].width);
 }
 
 value build_unit(program *p, value x)

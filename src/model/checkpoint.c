@@ -19,6 +19,24 @@ static locus_status no_memory(locus_error *error)
     return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
 }
 
+/* An ONNX file is there instead: the message names what converts it. */
+static locus_status name_other(model_checkpoint *c, const char *folder, const char *name,
+                               locus_status status, locus_error *error)
+{
+    static const char *const others[] = {"model.onnx", "onnx/model.onnx"};
+    char quoted[320];
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        const char *other = model_join(&c->arena, folder, others[i], '/');
+        if (other == NULL || !locus_system_exists(other)) continue;
+        return locus_fail(error, LOCUS_ERR_FORMAT,
+                          "%s: found %s instead; \"python -m locus.convert %s -o NEW\" makes a "
+                          "folder with it",
+                          name, others[i],
+                          locus_escape(quoted, sizeof quoted, folder, strlen(folder)));
+    }
+    return status;
+}
+
 static locus_status open_file(model_checkpoint *c, const char *folder, const char *name,
                               const char *index, locus_error *error)
 {
@@ -30,7 +48,10 @@ static locus_status open_file(model_checkpoint *c, const char *folder, const cha
     const char *path = model_join(&c->arena, folder, name, '/');
     const char *kept = locus_arena_copy(&c->arena, name, strlen(name));
     if (path == NULL || kept == NULL) return no_memory(error);
-    LOCUS_TRY(locus_weights_open(&c->files[c->file_count], path, c->allocator, error));
+    const locus_status status =
+        locus_weights_open(&c->files[c->file_count], path, c->allocator, error);
+    if (status == LOCUS_ERR_IO) return name_other(c, folder, name, status, error);
+    LOCUS_TRY(status);
     c->names[c->file_count++] = kept;
     return LOCUS_OK;
 }
@@ -103,8 +124,23 @@ locus_status model_checkpoint_open(model_checkpoint *c, const char *folder,
                             .description = d};
     const locus_status status =
         model_is_gguf(folder) ? open_gguf(c, folder, error) : open_any(c, folder, error);
+    c->own_count = c->file_count;
     if (status != LOCUS_OK) model_checkpoint_close(c);
     return status;
+}
+
+locus_status model_checkpoint_open_beside(model_checkpoint *c, const char *folder,
+                                          const char *beside, size_t *file, locus_error *error)
+{
+    const char *name = model_join(&c->arena, beside, "model.safetensors", '/');
+    const char *torch = model_join(&c->arena, beside, "pytorch_model.bin", '/');
+    if (name == NULL || torch == NULL) return no_memory(error);
+    const char *path = model_join(&c->arena, folder, name, '/');
+    const char *other = model_join(&c->arena, folder, torch, '/');
+    if (path == NULL || other == NULL) return no_memory(error);
+    if (!locus_system_exists(path) && locus_system_exists(other)) name = torch;
+    *file = c->file_count;
+    return open_file(c, folder, name, name, error);
 }
 
 void model_checkpoint_close(model_checkpoint *c)
@@ -354,7 +390,7 @@ static int find_name(const model_checkpoint *c, const char *name, model_place *f
         if (!model_gguf_name(c->gguf, name, stored, sizeof stored)) return 0;
         name = stored;
     }
-    for (size_t f = 0; f < c->file_count; f++) {
+    for (size_t f = 0; f < c->own_count; f++) {
         const size_t i = locus_names_find(&c->files[f]->tensor_names, name);
         const locus_file_tensor *tensor = locus_file_tensor_at(c->files[f], i);
         if (tensor == NULL) continue;
@@ -427,10 +463,18 @@ static int same_shape(const uint64_t *a, size_t a_rank, const uint64_t *b, size_
     }
 }
 
-static locus_status check_shape(const model_checkpoint *c, const char *name, const model_place *p,
-                                const uint64_t *want, size_t rank, locus_error *error)
+/* F32, F16, BF16 or F64, of that shape. */
+static locus_status check_tensor(const model_checkpoint *c, const char *name, const model_place *p,
+                                 const uint64_t *want, size_t rank, locus_error *error)
 {
+    static const char *const types[] = {"F32", "F16", "BF16", "F64"};
     char found[96], expected[96];
+    int known = 0;
+    for (size_t i = 0; i < 4; i++) known |= strcmp(p->tensor->dtype, types[i]) == 0;
+    if (!known)
+        return locus_fail(error, LOCUS_ERR_FORMAT,
+                          "%s: tensor %s: found %s, expected F32, F16, BF16 or F64",
+                          c->names[p->file], name, p->tensor->dtype);
     if (same_shape(p->tensor->shape, p->tensor->rank, want, rank)) return LOCUS_OK;
     return locus_fail(error, LOCUS_ERR_FORMAT, "%s: tensor %s: found %s, expected %s",
                       c->names[p->file], name,
@@ -502,26 +546,13 @@ locus_status model_checkpoint_values(model_checkpoint *c, const model_place *p, 
     return read_pairs(c, p, to, count, error);
 }
 
-static locus_status check_tensor(const model_checkpoint *c, const char *name, const model_place *p,
-                                 const uint64_t *shape, size_t rank, locus_error *error)
-{
-    static const char *const types[] = {"F32", "F16", "BF16", "F64"};
-    int known = 0;
-    for (size_t i = 0; i < 4; i++) known |= strcmp(p->tensor->dtype, types[i]) == 0;
-    if (!known)
-        return locus_fail(error, LOCUS_ERR_FORMAT,
-                          "%s: tensor %s: found %s, expected F32, F16, BF16 or F64",
-                          c->names[p->file], name, p->tensor->dtype);
-    return check_shape(c, name, p, shape, rank, error);
-}
-
 static locus_status missing(const model_checkpoint *c, const char *name, const uint64_t *shape,
                             size_t rank, model_place *p, locus_error *error)
 {
     *p = (model_place){.tensor = NULL};
     if (c->listen == NULL)
         return locus_fail(error, LOCUS_ERR_FORMAT, "%s: tensor %s is missing",
-                          c->file_count == 1 ? c->names[0] : "the shards", name);
+                          c->own_count == 1 ? c->names[0] : "the shards", name);
     c->listen(c->listener, name, shape, rank);
     return LOCUS_OK;
 }
@@ -544,4 +575,27 @@ locus_status model_checkpoint_find(const model_checkpoint *c, model_slot slot, i
     const size_t rank = model_slot_shape(c->description, slot, shape);
     if (!find_slot(c, slot, layer, name, p)) return missing(c, name, shape, rank, p, error);
     return check_tensor(c, name, p, shape, rank, error);
+}
+
+locus_status model_checkpoint_take(const model_checkpoint *c, size_t file, const char *name,
+                                   const uint64_t *shape, size_t rank, model_place *p,
+                                   locus_error *error)
+{
+    const size_t index = locus_names_find(&c->files[file]->tensor_names, name);
+    *p = (model_place){.file = file,
+                       .index = index,
+                       .tensor = locus_file_tensor_at(c->files[file], index)};
+    if (p->tensor == NULL)
+        return locus_fail(error, LOCUS_ERR_FORMAT, "%s: tensor %s is missing", c->names[file],
+                          name);
+    return check_tensor(c, name, p, shape, rank, error);
+}
+
+const char *model_checkpoint_name(const model_checkpoint *c, const model_place *p,
+                                  locus_arena *arena)
+{
+    const char *file = c->names[p->file], *slash = strchr(file, '/'), *name = p->tensor->name;
+    if (p->file < c->own_count || slash == NULL) return locus_arena_copy(arena, name, strlen(name));
+    const char *folder = locus_arena_copy(arena, file, (size_t)(slash - file));
+    return folder != NULL ? model_join(arena, folder, name, '.') : NULL;
 }

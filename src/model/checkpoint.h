@@ -22,7 +22,7 @@ typedef struct model_checkpoint {
     const locus_allocator *allocator;
     locus_file *files[MODEL_SHARDS];
     const char *names[MODEL_SHARDS]; /* of the files, for messages */
-    size_t file_count;
+    size_t file_count, own_count;    /* own: of the model itself; the others belong to modules */
     locus_arena arena;
     const model_family *family;
     const model_description *description;
@@ -36,6 +36,9 @@ typedef struct model_checkpoint {
 locus_status model_checkpoint_open(model_checkpoint *c, const char *folder,
                                    const model_family *family, const model_description *d,
                                    const locus_allocator *allocator, locus_error *error);
+/* FOLDER/BESIDE/model.safetensors, of a module behind the model. */
+locus_status model_checkpoint_open_beside(model_checkpoint *c, const char *folder,
+                                          const char *beside, size_t *file, locus_error *error);
 void model_checkpoint_close(model_checkpoint *c);
 
 /* 1 when a model of this description has the slot. */
@@ -66,6 +69,14 @@ int model_checkpoint_look(const model_checkpoint *c, const char *name, int64_t l
 locus_status model_checkpoint_named(const model_checkpoint *c, const char *name, int64_t layer,
                                     const uint64_t *shape, size_t rank, model_place *place,
                                     locus_error *error);
+/* The same by its name in one file. */
+locus_status model_checkpoint_take(const model_checkpoint *c, size_t file, const char *name,
+                                   const uint64_t *shape, size_t rank, model_place *place,
+                                   locus_error *error);
+
+/* What a tensor is called among all: behind the folder of its module. NULL: no memory. */
+const char *model_checkpoint_name(const model_checkpoint *c, const model_place *place,
+                                  locus_arena *arena);
 
 /* `count` numbers of it as F32. */
 locus_status model_checkpoint_values(model_checkpoint *c, const model_place *place, float *to,

@@ -10,7 +10,6 @@
 #include "core/cpu.h"
 #include "core/error.h"
 #include "core/memory.h"
-#include "io/system.h"
 #include "model/generate/generate.h"
 #include "model/gguf.h"
 
@@ -92,90 +91,15 @@ static locus_status read_config(locus_model *m, const char *folder, locus_error 
         status = m->family != NULL ? m->family->describe(&s, &m->stacks[0], error)
                                    : unknown_family(type, error);
     }
-    m->pooling = model_is_gguf(folder) && model_setting_find(&s, "gguf_pooling") != NULL
-                     ? LOCUS_MODEL_POOL_CLS
-                     : LOCUS_MODEL_POOL_MEAN;
+    m->modules.poolings[0] = model_is_gguf(folder) && model_setting_find(&s, "gguf_pooling") != NULL
+                                 ? LOCUS_MODEL_POOL_CLS
+                                 : LOCUS_MODEL_POOL_MEAN;
     if (status == LOCUS_OK) status = read_head(m, &s, error);
     if (status == LOCUS_OK) status = read_labels(m, &s, error);
     if (m->stacks[0].kv_heads == 0) m->stacks[0].kv_heads = m->stacks[0].heads;
     if (status == LOCUS_OK && m->stacks[0].head == LOCUS_MODEL_GENERATE && !m->family->decoder)
         status = model_read_generation(m, folder, &s, error);
     if (status == LOCUS_OK) status = describe_decoder(m, folder, &s, error);
-    model_settings_free(&s);
-    return status;
-}
-
-/* ---- modules.json: how sentence-transformers makes one vector of a text ---- */
-
-/* 1_Pooling/config.json. One of the modes that there are must be true. */
-static locus_status read_pooling(locus_model *m, const char *folder, const char *path,
-                                 locus_error *error)
-{
-    static const struct {
-        const char *key;
-        locus_model_pooling pooling;
-    } modes[] = {{"pooling_mode_cls_token", LOCUS_MODEL_POOL_CLS},
-                 {"pooling_mode_mean_tokens", LOCUS_MODEL_POOL_MEAN},
-                 {"pooling_mode_max_tokens", LOCUS_MODEL_POOL_MAX}};
-    char file[256];
-    model_settings s;
-    int chosen = 0, others = 0, set;
-    if (snprintf(file, sizeof file, "%s/config.json", path) >= (int)sizeof file)
-        return locus_fail(error, LOCUS_ERR_FORMAT, "modules.json: a path of more than 240 bytes");
-    LOCUS_TRY(model_settings_read(&s, folder, file, m->allocator, error));
-    locus_status status = LOCUS_OK;
-    for (size_t i = 0; status == LOCUS_OK && i < 3; i++) {
-        status = model_setting_flag(&s, modes[i].key, 0, &set, error);
-        if (status == LOCUS_OK && set) m->pooling = modes[i].pooling, chosen++;
-    }
-    for (const json_value *entry = s.tree.root->child; entry != NULL; entry = entry->next)
-        others += entry->kind == LOCUS_JSON_TRUE && entry->key != NULL &&
-                  strncmp(entry->key, "pooling_mode", 12) == 0;
-    if (status == LOCUS_OK && (chosen != 1 || others != 1))
-        status = locus_fail(error, LOCUS_ERR_FORMAT,
-                            "%s: expected one pooling mode: cls, mean or max of the tokens", file);
-    model_settings_free(&s);
-    return status;
-}
-
-static locus_status read_module(locus_model *m, const char *folder, const model_settings *s,
-                                int index, int *more, locus_error *error)
-{
-    char key[32];
-    const char *type = NULL, *path = NULL;
-    snprintf(key, sizeof key, "%d.type", index);
-    LOCUS_TRY(model_setting_text(s, key, NULL, &type, error));
-    *more = type != NULL;
-    if (type == NULL) return LOCUS_OK;
-    const char *name = strrchr(type, '.') != NULL ? strrchr(type, '.') + 1 : type;
-    if (strcmp(name, "Transformer") == 0) return LOCUS_OK;
-    if (strcmp(name, "Normalize") == 0) {
-        m->unit_length = 1;
-        return LOCUS_OK;
-    }
-    if (strcmp(name, "Pooling") != 0)
-        return model_setting_refuse(s, key, "Transformer, Pooling or Normalize", error);
-    snprintf(key, sizeof key, "%d.path", index);
-    LOCUS_TRY(model_setting_text(s, key, NULL, &path, error));
-    if (path == NULL || path[0] == '\0' || path[0] == '.' || strchr(path, '/') != NULL)
-        return model_setting_refuse(s, key, "the name of a folder beside it", error);
-    return read_pooling(m, folder, path, error);
-}
-
-static locus_status read_modules(locus_model *m, const char *folder, locus_error *error)
-{
-    model_settings s;
-    locus_arena arena = {.allocator = m->allocator};
-    const char *path = model_join(&arena, folder, "modules.json", '/');
-    const int there = path != NULL && locus_system_exists(path);
-    locus_arena_clear(&arena);
-    if (path == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
-    if (!there) return LOCUS_OK;
-    m->modules = 1;
-    LOCUS_TRY(model_settings_read(&s, folder, "modules.json", m->allocator, error));
-    locus_status status = LOCUS_OK;
-    for (int i = 0, more = 1; status == LOCUS_OK && more; i++)
-        status = read_module(m, folder, &s, i, &more, error);
     model_settings_free(&s);
     return status;
 }
@@ -200,16 +124,29 @@ static locus_status set_workers(locus_model *m, const locus_model_config *config
     return LOCUS_OK;
 }
 
+/* The weights of maps behind a pooling. */
+static locus_status open_maps(locus_model *m, model_checkpoint *c, const char *folder,
+                              locus_error *error)
+{
+    for (int i = 0; i < m->modules.step_count; i++) {
+        module_step *step = &m->modules.steps[i];
+        if (step->folder != NULL)
+            LOCUS_TRY(model_checkpoint_open_beside(c, folder, step->folder, &step->file, error));
+    }
+    return LOCUS_OK;
+}
+
 static locus_status load(locus_model *m, const char *folder, locus_error *error)
 {
     model_checkpoint checkpoint;
     LOCUS_TRY(
         model_checkpoint_open(&checkpoint, folder, m->family, &m->stacks[0], m->allocator, error));
     /* sentence-transformers keeps the architecture of what it began with, and not the head */
-    if (m->modules && m->stacks[0].head == LOCUS_MODEL_FILL &&
+    if (m->modules.there && m->stacks[0].head == LOCUS_MODEL_FILL &&
         !model_checkpoint_has(&checkpoint, SLOT_FILL_MAP, 0))
         m->stacks[0].head = LOCUS_MODEL_NO_HEAD;
-    locus_status status = model_assemble(m, &checkpoint, error);
+    locus_status status = open_maps(m, &checkpoint, folder, error);
+    if (status == LOCUS_OK) status = model_assemble(m, &checkpoint, error);
     if (status == LOCUS_OK) status = program_load(&m->program, error);
     m->program.checkpoint = NULL;
     model_checkpoint_close(&checkpoint);
@@ -221,7 +158,8 @@ static locus_status build(locus_model *m, const char *folder, const locus_model_
 {
     LOCUS_TRY(set_workers(m, config, error));
     LOCUS_TRY(read_config(m, folder, error));
-    LOCUS_TRY(read_modules(m, folder, error));
+    LOCUS_TRY(model_modules_read(&m->modules, folder, model_last_width(m), m->stacks[0].most_tokens,
+                                 &m->texts, error));
     return load(m, folder, error);
 }
 
@@ -265,6 +203,7 @@ void model_describe_layers(const locus_model *m, int stack, locus_model_info *in
 {
     const model_description *d = &m->stacks[stack];
     const model_description *decoder = model_last_stack(m);
+    const model_modules *modules = &m->modules;
     const locus_model_info found = {
         .size = sizeof found,
         .family = m->family->type,
@@ -280,8 +219,9 @@ void model_describe_layers(const locus_model *m, int stack, locus_model_info *in
         .most_tokens = d->most_tokens,
         .parameters = m->program.parameters,
         .bytes = m->program.bytes,
-        .pooling = (uint32_t)m->pooling,
-        .unit_length = (uint32_t)m->unit_length,
+        .pooling = (uint32_t)modules->poolings[0],
+        .unit_length =
+            modules->step_count > 0 && modules->steps[modules->step_count - 1].folder == NULL,
         .head = (uint32_t)decoder->head,
         .multi_label = (uint32_t)d->multi_label,
         .labels = d->labels,
@@ -289,7 +229,11 @@ void model_describe_layers(const locus_model *m, int stack, locus_model_info *in
         .features = d->features,
         .unread_head = m->unread_head,
         .last_width = stack == 0 ? model_last_width(m) : d->width,
-        .modules = (uint32_t)m->modules,
+        .modules = (uint32_t)modules->there,
+        .embedding = modules->said,
+        .embedding_width = modules->width,
+        .cut_tokens = modules->cut,
+        .prompt = modules->prompt,
         .bias_each_layer = (uint32_t)d->bias_each_layer,
         .qkv_width = model_qkv_width(d),
         .decoder_layers = stack == 0 && m->stack_count > 1 ? decoder->layers : 0,

@@ -9,6 +9,7 @@
 
 #include "model/description.h"
 #include "model/lengths.h"
+#include "model/modules.h"
 #include "model/program.h"
 
 struct locus_model {
@@ -22,11 +23,9 @@ struct locus_model {
     const char **labels;     /* [labels] */
     const char *unread_head; /* the class of a head that is not read; NULL */
     locus_arena texts;
-    locus_model_pooling pooling;
+    model_modules modules;
     locus_generation generation; /* as its files say */
     int64_t most_positions;      /* max_position_embeddings; 0: it does not say */
-    int unit_length;
-    int modules; /* 1: modules.json is there */
 };
 
 /* Floats of a token's q, k and v, and of its k and v alone. */

@@ -158,7 +158,8 @@ struct op {
         } convolve;
         const move_rule *moves; /* one for each input */
         struct {
-            locus_pooling pooling;
+            locus_pooling poolings[6]; /* their vectors lie side by side */
+            int count;
         } pool;
         int turns; /* turns, turn: of which attention */
         struct {
@@ -263,7 +264,7 @@ int build_attention(program *p, const attention *how);
 /* Cosines and sines of tokens, and rows turned by them. */
 value build_turns(program *p, extent rows, int how);
 value build_turn(program *p, value x, value turns, int how);
-value build_pool(program *p, value x, locus_pooling pooling);
+value build_pool(program *p, value x, const locus_pooling *poolings, int count);
 value build_unit(program *p, value x);
 value build_sinusoid(program *p, int64_t rows, int64_t width, int table);
 /* What callers may ask for. */

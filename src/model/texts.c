@@ -21,7 +21,8 @@ struct locus_texts {
     uint8_t *segments; /* [token_room] */
     int64_t *offsets;  /* [text_room], of which count + 1 are set */
     int64_t count;
-    size_t token_room, text_room;
+    char *prompted; /* a text behind its prompt */
+    size_t token_room, text_room, prompted_room;
     void *workspace;
     size_t workspace_bytes;
 };
@@ -112,13 +113,34 @@ locus_status locus_texts_add_ids(locus_texts *t, const int32_t *ids, int64_t cou
     return append(t, ids, NULL, NULL, count, error);
 }
 
+/* With the prompt before it, and cut. */
+static locus_status as_the_folder_says(locus_texts *t, locus_text_input *input, locus_error *error)
+{
+    if (input->truncate == 0 && t->info.cut_tokens > 0)
+        input->truncate = (uint32_t)t->info.cut_tokens;
+    if (t->info.prompt == NULL) return LOCUS_OK;
+    const size_t prompt = strlen(t->info.prompt), bytes = prompt + input->bytes;
+    if (bytes > t->prompted_room) {
+        const size_t room = larger_room(t->prompted_room, bytes);
+        if (!grow(t, (void **)&t->prompted, 0, room, 1)) return no_memory(error);
+        t->prompted_room = room;
+    }
+    memcpy(t->prompted, t->info.prompt, prompt);
+    if (input->bytes > 0) memcpy(t->prompted + prompt, input->text, input->bytes);
+    input->text = t->prompted;
+    input->bytes = bytes;
+    return LOCUS_OK;
+}
+
 locus_status locus_texts_add(locus_texts *t, const locus_text_input *input, locus_error *error)
 {
     if (t == NULL || input == NULL)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "texts: NULL argument");
     if (t->tokenizer == NULL)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "texts: there is no tokenizer");
-    LOCUS_TRY(locus_tokenizer_encode(t->tokenizer, input, t->encoding, error));
+    locus_text_input own = *input;
+    LOCUS_TRY(as_the_folder_says(t, &own, error));
+    LOCUS_TRY(locus_tokenizer_encode(t->tokenizer, &own, t->encoding, error));
     const uint32_t *ids = locus_encoding_ids(t->encoding);
     return append(t, (const int32_t *)ids, t->has_types ? locus_encoding_types(t->encoding) : NULL,
                   locus_encoding_segments(t->encoding), (int64_t)locus_encoding_count(t->encoding),
@@ -177,6 +199,7 @@ void locus_texts_free(locus_texts *t)
     locus_release(t->allocator, t->types);
     locus_release(t->allocator, t->segments);
     locus_release(t->allocator, t->offsets);
+    locus_release(t->allocator, t->prompted);
     locus_release(t->allocator, t->workspace);
     locus_release(t->allocator, t);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the fast classes of transformers (4.57.6) change in a tokenizer.json when they find a
  * configuration beside it: the case of BERT's normalizer, the space in front, added and special
- * tokens, the template. */
+ * tokens, the template. Transformers 5 writes `backend` into the configuration, and its own
+ * tokenizer.json has the space and the template already. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,11 +30,18 @@ static locus_status change_case(const read_files *f, const json_value *root)
     return option(f, "strip_accents", step->lower, &step->accents);
 }
 
+/* 1: transformers 5 wrote the folder. */
+static int is_complete(const read_files *f)
+{
+    return locus_tree_get(f->tokenizer_config.root, "backend") != NULL;
+}
+
 /* ByteLevel as the only step gets the space that the configuration asks for. */
 static locus_status change_prefix(const read_files *f, const json_value *root)
 {
     locus_tokenizer *t = f->t;
     int prefix = 0;
+    if (is_complete(f)) return LOCUS_OK;
     if (!locus_tree_is_text(locus_tree_get(locus_tree_get(root, "pre_tokenizer"), "type"),
                             "ByteLevel"))
         return LOCUS_OK;
@@ -221,8 +229,12 @@ static void put(text_template *out, uint8_t kind, uint32_t id, uint32_t type)
 
 static locus_status change_ends(const read_files *f, const class_rules *rules)
 {
-    int ends[2] = {strcmp(rules->name, "GPTNeoXTokenizer") != 0, 0};
+    const json_value *config = f->tokenizer_config.root;
+    int ends[2] = {!is_complete(f) && strcmp(rules->name, "GPTNeoXTokenizer") != 0, 0};
     uint32_t id[2] = {0, 0};
+    if (is_complete(f) && locus_tree_get(config, "add_bos_token") == NULL &&
+        locus_tree_get(config, "add_eos_token") == NULL)
+        return LOCUS_OK;
     LOCUS_TRY(option(f, "add_bos_token", ends[0], &ends[0]));
     LOCUS_TRY(option(f, "add_eos_token", ends[1], &ends[1]));
     for (size_t i = 0; i < 2; i++)

@@ -91,6 +91,10 @@ def _sayable(scheme, options):
     }
 
 
+def _behind(prompt, text):
+    return prompt.encode() + text if isinstance(text, bytes) else prompt + text
+
+
 def _reopened(folder, threads, tokenizer):
     return Model(folder, threads=threads, tokenizer=tokenizer)
 
@@ -275,7 +279,10 @@ class Model:
             pairs = [pairs] * len(texts)
         if len(pairs) != len(texts):
             raise LocusTypeError(f"pair: found {len(pairs)} texts, expected {len(texts)}")
-        most = self.info["most_tokens"]
+        most, prompt = self.info["most_tokens"], self.info["prompt"]
+        truncate = truncate or self.info["cut_tokens"]
+        if prompt:
+            texts = [_behind(prompt, text) for text in texts]
         found = [self.tokenizer(t, p, truncate=truncate) for t, p in zip(texts, pairs)]
         encoded = _Texts([e.ids for e in found], [e.tokens for e in found], [e.types for e in found], [e.segments for e in found])
         for i, ids in enumerate(encoded.ids):

@@ -72,8 +72,8 @@ PyObject *native_model_info(PyObject *module, PyObject *capsule)
     if (info.head == LOCUS_MODEL_SPAN) head = "answer";
     if (info.head == LOCUS_MODEL_FILL) head = "fill";
     if (info.head == LOCUS_MODEL_GENERATE) head = "generate";
-    return Py_BuildValue("{sssssssLsLsLsLsLsLsLsLsLsLsLsLsLsLsisisssssN}", "family", info.family,
-                         "positions", info.positions, "scheme", info.scheme, "width",
+    return Py_BuildValue("{sssssssLsLsLsLsLsLsLsLsLsLsLsLsLsLsisisssssssLsLszsN}", "family",
+                         info.family, "positions", info.positions, "scheme", info.scheme, "width",
                          (long long)info.width, "last_width", (long long)info.last_width, "layers",
                          (long long)info.layers, "heads", (long long)info.heads, "head_dim",
                          (long long)info.head_dim, "feed_forward", (long long)info.feed_forward,
@@ -84,7 +84,9 @@ PyObject *native_model_info(PyObject *module, PyObject *capsule)
                          (long long)info.next_tokens, "qkv_width", (long long)info.qkv_width,
                          "modules", (int)info.modules, "multi_label", (int)info.multi_label, "head",
                          head, "unread_head", info.unread_head != NULL ? info.unread_head : "",
-                         "labels", labels);
+                         "embedding", info.embedding, "embedding_width",
+                         (long long)info.embedding_width, "cut_tokens", (long long)info.cut_tokens,
+                         "prompt", info.prompt, "labels", labels);
 }
 
 /* ---- running ---- */
@@ -218,7 +220,7 @@ static extent extent_of(const run *r, part which)
     switch (which) {
     case HIDDEN: return (extent){i->layers + 1, r->tokens, i->width, i->last_width};
     case LOGITS: return logits_of(r);
-    case EMBEDDING: return (extent){1, r->texts, i->last_width, i->last_width};
+    case EMBEDDING: return (extent){1, r->texts, i->embedding_width, i->embedding_width};
     case QKV: return (extent){i->layers, r->tokens, i->qkv_width, i->qkv_width};
     case DECODER_HIDDEN: return (extent){d->layers + 1, r->decoder_tokens, d->width, d->last_width};
     case DECODER_QKV: return (extent){d->layers, r->decoder_tokens, d->qkv_width, d->qkv_width};

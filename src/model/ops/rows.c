@@ -3,7 +3,8 @@
 #include "model/run.h"
 #include "nn/activation.h"
 
-/* activate: an activation by itself. pool: one row of each sequence. unit: rows of length 1. */
+/* activate: an activation by itself. pool: one row of each sequence,
+ * several ways side by side. unit: rows of length 1. */
 
 static locus_status activate_forward(const run *r, const op *o)
 {
@@ -22,23 +23,35 @@ static locus_status activate_backward(const run *r, const op *o)
     return LOCUS_OK;
 }
 
+/* The columns of the i-th pooling. */
+static locus_rows pooled(const run *r, const op *o, float *at, int i)
+{
+    locus_rows rows = rows_like(r, at, o->out);
+    rows.data += i * r->p->values[o->in[0]].width;
+    return rows;
+}
+
 static locus_status pool_forward(const run *r, const op *o)
 {
-    const locus_rows y = rows_like(r, run_at(r, o->out), o->out);
     const locus_rows x = rows_like(r, run_at(r, o->in[0]), o->in[0]);
-    locus_pooling_forward(&r->p->workers, o->as.pool.pooling, &y, &x, &r->pass->ragged[0],
-                          y.stride);
+    for (int i = 0; i < o->as.pool.count; i++) {
+        const locus_rows y = pooled(r, o, run_at(r, o->out), i);
+        locus_pooling_forward(&r->p->workers, o->as.pool.poolings[i], &y, &x, &r->pass->ragged[0],
+                              x.stride);
+    }
     return LOCUS_OK;
 }
 
 static locus_status pool_backward(const run *r, const op *o)
 {
-    const locus_rows dy = rows_like(r, run_grad(r, o->out), o->out);
     const locus_rows dx = rows_like(r, r->other, o->in[0]);
     const locus_rows x = rows_like(r, run_at(r, o->in[0]), o->in[0]);
-    locus_pooling_backward(&r->p->workers, o->as.pool.pooling, &dx, &dy, &x, &r->pass->ragged[0],
-                           dy.stride);
-    run_add(r, o->in[0], dx.data);
+    for (int i = 0; i < o->as.pool.count; i++) {
+        const locus_rows dy = pooled(r, o, run_grad(r, o->out), i);
+        locus_pooling_backward(&r->p->workers, o->as.pool.poolings[i], &dx, &dy, &x,
+                               &r->pass->ragged[0], x.stride);
+        run_add(r, o->in[0], dx.data);
+    }
     return LOCUS_OK;
 }
 

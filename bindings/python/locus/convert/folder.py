@@ -30,7 +30,8 @@ COMPANIONS = (
     "target.spm",
     "generation_config.json",
     "modules.json",
-    "1_Pooling/config.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
 )
 
 
@@ -63,10 +64,19 @@ def read_json(path):
         raise ConvertError(f"{path}: {reason}") from None
 
 
+def _modules(folder):
+    """The files of the modules that modules.json lists, where sentence-transformers has them."""
+    path = os.path.join(folder, "modules.json")
+    listed = read_json(path) if os.path.isfile(path) else []
+    names = [one.get("path") for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    plain = [name for name in names if isinstance(name, str) and name and os.path.basename(name) == name and name[0] != "."]
+    return [os.path.join(name, file) for name in plain for file in ("config.json", "model.safetensors", "pytorch_model.bin")]
+
+
 def companions(folder):
     """The tokenizer files and the like that `folder` has."""
     found = {}
-    for name in COMPANIONS:
+    for name in [*COMPANIONS, *_modules(folder)]:
         path = os.path.join(folder, name)
         if os.path.isfile(path):
             found[name] = path
