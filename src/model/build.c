@@ -397,6 +397,42 @@ value build_fold(program *p, value taps, value gain, value shift, value mean, va
     return finish(p, o, FIXED, count + 1, width);
 }
 
+value build_heads(program *p, value qkv, value q_gain, value k_gain, const attention *how,
+                  double epsilon)
+{
+    const value in[] = {qkv, q_gain, k_gain};
+    const value_info from = p->values[qkv];
+    op *o = append(p, &op_heads, in, 3);
+    o->as.heads.heads = how->heads;
+    o->as.heads.kv_heads = how->kv_heads;
+    o->as.heads.head_dim = how->head_dim;
+    o->as.heads.epsilon = (float)epsilon;
+    return finish(p, o, from.rows, 0, from.width);
+}
+
+value build_add(program *p, value a, value b)
+{
+    const value in[] = {a, b};
+    const value_info from = p->values[a];
+    return finish(p, append(p, &op_add, in, 2), from.rows, from.count, from.width);
+}
+
+value build_raise(program *p, value v)
+{
+    const value_info from = p->values[v];
+    op *o = append(p, &op_raise, &v, 1);
+    o->late = 1;
+    return finish(p, o, from.rows, from.count, from.width);
+}
+
+value build_cap(program *p, value x, double cap)
+{
+    const value_info from = p->values[x];
+    op *o = append(p, &op_cap, &x, 1);
+    o->as.cap = (float)cap;
+    return finish(p, o, from.rows, from.count, from.width);
+}
+
 value build_activate(program *p, value x, locus_activation activation)
 {
     const value_info from = p->values[x];
@@ -410,7 +446,7 @@ value build_turns(program *p, extent rows, int how)
     if (p->attention_count == 0) return 0; /* there was no memory for one */
     op *o = append(p, &op_turns, NULL, 0);
     o->as.turns = how;
-    return finish(p, o, rows, 0, p->attentions[how].head_dim);
+    return finish(p, o, rows, 0, p->attentions[how].turned);
 }
 
 value build_turn(program *p, value x, value turns, int how)

@@ -165,7 +165,7 @@ static locus_status check_tables(const locus_model *m, const locus_model_attende
     if (room == NULL && (distance_floats(d, a->queries) > 0 || has_types(d, a)))
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "%s: its tables depend on the text and need room", m->family->type);
-    if (d->rope.kind == MODEL_ROPE_DYNAMIC && a->queries > d->rope.trained)
+    if (model_rope_stretches(&d->rope, a->queries))
         return locus_fail(error, LOCUS_ERR_ARGUMENT,
                           "%s: its frequencies depend on the length beyond %" PRId64 " tokens",
                           m->family->type, d->rope.trained);

@@ -27,12 +27,18 @@ typedef enum model_rope_kind {
     MODEL_ROPE_LINEAR,  /* all divided by the factor                               */
     MODEL_ROPE_DYNAMIC, /* base grows with lengths beyond those of the training    */
     MODEL_ROPE_LLAMA3,  /* slow ones divided, fast ones kept, a ramp between them  */
+    MODEL_ROPE_YARN,    /* pairs up to `low` kept, from `high` on divided, a ramp between them */
+    MODEL_ROPE_LONG,    /* each divided by a number of its own, others beyond `trained` tokens */
+    MODEL_ROPE_SOME,    /* the first `low` pairs turn, the others stay                      */
 } model_rope_kind;
 
 typedef struct model_rope {
     model_rope_kind kind;
-    double base, factor, low, high; /* low, high: of llama3 */
+    double base, factor, low, high; /* low, high: of llama3, yarn and proportional */
     int64_t trained;                /* tokens */
+    int64_t turned;                 /* columns of a head; 0: all */
+    double gain;                    /* of q and k; 0: 1 */
+    const double *brief, *lengthy;  /* [turned / 2] divisors of longrope */
 } model_rope;
 
 enum { MODEL_CLUSTERS = 8, MODEL_TABLES = 6 };
@@ -222,7 +228,8 @@ static inline int model_has_fill(const model_description *d)
     return d->head == LOCUS_MODEL_FILL || d->fill_next;
 }
 
-/* rope_theta and rope_scaling, or rope_parameters, for the scheme rope, paired in halves. */
+/* rope_theta and rope_scaling, or rope_parameters, for the scheme rope, paired in halves. A family that
+ * turns a part of each head says so before, in d->rope.turned. */
 locus_status model_read_rope(const model_settings *settings, int64_t trained, model_description *d,
                              locus_error *error);
 

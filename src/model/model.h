@@ -66,6 +66,10 @@ static inline double model_outer_epsilon(const model_description *d)
 locus_status model_attention(const locus_model *m, int stack, int cross, attention *a,
                              locus_error *error);
 
+/* Turn by other frequencies than those of the description. */
+locus_status model_attention_turn(const locus_model *m, const model_rope *rope, attention *a,
+                                  locus_error *error);
+
 /* How they attend to keys that are turned already. */
 locus_status model_attend_turned(const attention *a, locus_config *config);
 
@@ -73,9 +77,16 @@ locus_status model_attend_turned(const attention *a, locus_config *config);
 
 enum { MODEL_MOST_PAIRS = 512 }; /* head_dim of at most 1024 */
 
-/* frequency[head_dim / 2] of a sequence of that many tokens. */
-void model_rope_frequencies(const model_rope *rope, int64_t head_dim, int64_t tokens,
+/* frequency[turned / 2] of a sequence of that many tokens. */
+void model_rope_frequencies(const model_rope *rope, int64_t turned, int64_t tokens,
                             float *frequency);
+
+/* 1: the frequencies of so many tokens are not those of a short text. */
+static inline int model_rope_stretches(const model_rope *rope, int64_t tokens)
+{
+    return (rope->kind == MODEL_ROPE_DYNAMIC || rope->kind == MODEL_ROPE_LONG) &&
+           tokens > rope->trained;
+}
 
 /* ---- assemble.c ---- */
 

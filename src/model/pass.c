@@ -15,7 +15,7 @@
 static int goes_together(const locus_model_pass *p, const attention *a)
 {
     const int64_t longest = p->longest[a->stack];
-    const int stretched = a->rope.kind == MODEL_ROPE_DYNAMIC && longest > a->rope.trained;
+    const int stretched = model_rope_stretches(&a->rope, longest);
     return longest < p->tokens[a->stack] && p->cache == NULL && a->stack == 0 && a->memory == 0 &&
            !a->segments && !stretched;
 }
@@ -48,9 +48,9 @@ static locus_status make_plan(const locus_model_pass *p, pass_plan *made, locus_
     set_shapes(p, made, &shapes);
     if (p->cache != NULL && a->rope.base > 0.0) LOCUS_TRY(model_attend_turned(a, &config));
     if (a->distances) config.options.delta_min = p->first_distance;
-    if (a->rope.kind == MODEL_ROPE_DYNAMIC && shapes.frequencies.rank != 0) {
-        model_rope_frequencies(&a->rope, a->head_dim, made->all ? p->longest[a->stack] : made->keys,
-                               frequency);
+    const int64_t tokens = made->all ? p->longest[a->stack] : made->keys;
+    if (model_rope_stretches(&a->rope, tokens) && shapes.frequencies.rank != 0) {
+        model_rope_frequencies(&a->rope, a->turned, tokens, frequency);
         shapes.frequencies.data = frequency;
     }
     return locus_plan_new(&made->plan, &config, &shapes, error);

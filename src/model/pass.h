@@ -33,6 +33,7 @@ typedef struct model_cache {
     int64_t source_tokens;
     const int64_t *source_offsets; /* of the texts */
     const int64_t *text;           /* [rows] which text a row is about */
+    int stretched; /* 1: tokens turn by the frequencies of long texts, be they few */
 } model_cache;
 
 struct locus_model_pass {

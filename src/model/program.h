@@ -81,9 +81,10 @@ typedef struct part {
 /* Numbers that pick rows of a table. */
 typedef enum picker { BY_IDS, BY_TYPES, BY_POSITIONS, BY_ASKED, BY_NEXT, BY_LAST } picker;
 
-/* to[to_first + sum of i to_stride] = from[sum of i from_stride] / divisor, over all i < extent */
+/* to[to_first + sum of i to_stride] = from[from_first + sum of i from_stride] / divisor, over all
+ * i < extent */
 typedef struct move_rule {
-    int64_t extent[MOVE_AXES], from[MOVE_AXES], to[MOVE_AXES], to_first;
+    int64_t extent[MOVE_AXES], from[MOVE_AXES], to[MOVE_AXES], from_first, to_first;
     float divisor;
 } move_rule;
 
@@ -99,6 +100,7 @@ typedef struct attend_table {
 typedef struct attention {
     locus_config config;
     int64_t heads, kv_heads, head_dim, memory;
+    int64_t turned; /* columns of a head that rotations turn */
     int stack, cross;
     int op;          /* the first operator that attends so                        */
     int segments;    /* 1: pairs of tokens of two types have scores of their own  */
@@ -162,6 +164,11 @@ struct op {
             int count;
         } pool;
         int turns; /* turns, turn: of which attention */
+        struct {
+            int64_t heads, kv_heads, head_dim;
+            float epsilon;
+        } heads;
+        float cap;
         struct {
             int64_t taps;
             double epsilon;
@@ -259,6 +266,12 @@ value build_convolve(program *p, value x, value weight, value bias, value residu
 value build_depthwise(program *p, value x, value taps, int64_t before, int with_shift);
 value build_fold(program *p, value taps, value gain, value shift, value mean, value variance,
                  double epsilon);
+/* Columns of q, k and v, with the heads of q and k normed by gains [head_dim]. */
+value build_heads(program *p, value qkv, value q_gain, value k_gain, const attention *how,
+                  double epsilon);
+value build_add(program *p, value a, value b);
+value build_raise(program *p, value v);
+value build_cap(program *p, value x, double cap);
 value build_activate(program *p, value x, locus_activation activation);
 int build_attention(program *p, const attention *how);
 /* Cosines and sines of tokens, and rows turned by them. */

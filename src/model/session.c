@@ -15,6 +15,7 @@ struct locus_session {
     model_cache cache;
     int64_t *text, *slot, *past, *taken; /* [rows] */
     int64_t *source_offsets;
+    int32_t *ids; /* [slots][capacity] of a model that may read its text again; else NULL */
     float *source;
     void *workspace;
     size_t workspace_bytes;
@@ -36,6 +37,22 @@ static float *floats_of(const locus_session *s, const uint64_t *extents, size_t 
     return locus_allocate(s->model->allocator, size, sizeof(float));
 }
 
+/* 1: where a text becomes long, all of its tokens turn by other frequencies. */
+static int reads_again(const locus_session *s) { return s->layers->rope.kind == MODEL_ROPE_LONG; }
+
+static locus_status grow_ids(locus_session *s, int64_t capacity, locus_error *error)
+{
+    const model_cache *c = &s->cache;
+    const uint64_t extents[] = {(uint64_t)c->rows, (uint64_t)capacity};
+    int32_t *ids = (int32_t *)floats_of(s, extents, 2);
+    if (ids == NULL) return no_memory(error);
+    for (int64_t r = 0; s->ids != NULL && r < c->rows; r++)
+        memcpy(ids + r * capacity, s->ids + r * c->capacity, (size_t)c->capacity * sizeof *ids);
+    locus_release(s->model->allocator, s->ids);
+    s->ids = ids;
+    return LOCUS_OK;
+}
+
 /* Room for `tokens` tokens of every row; what is there stays. */
 static locus_status grow_cache(locus_session *s, int64_t tokens, locus_error *error)
 {
@@ -53,8 +70,9 @@ static locus_status grow_cache(locus_session *s, int64_t tokens, locus_error *er
                (size_t)(c->capacity * width) * sizeof(float));
     locus_release(s->model->allocator, c->kv);
     c->kv = kv;
-    c->capacity = capacity;
-    return LOCUS_OK;
+    const locus_status status = reads_again(s) ? grow_ids(s, capacity, error) : LOCUS_OK;
+    if (status == LOCUS_OK) c->capacity = capacity;
+    return status;
 }
 
 static locus_status grow_workspace(locus_session *s, size_t bytes, locus_error *error)
@@ -110,8 +128,8 @@ void locus_session_free(locus_session *s)
 {
     if (s == NULL) return;
     const locus_allocator *a = s->model->allocator;
-    void *const blocks[] = {s->cache.kv, s->text,           s->slot,   s->past,
-                            s->taken,    s->source_offsets, s->source, s->workspace};
+    void *const blocks[] = {s->cache.kv,       s->text,   s->slot,      s->past, s->taken,
+                            s->source_offsets, s->source, s->workspace, s->ids};
     for (size_t i = 0; i < sizeof blocks / sizeof *blocks; i++) locus_release(a, blocks[i]);
     locus_model_pass_free(s->pass);
     locus_release(a, s);
@@ -202,6 +220,63 @@ locus_status locus_session_read(locus_session *s, const int32_t *ids, const int6
 
 /* ---- the decoder ---- */
 
+static void keep_ids(locus_session *s, const int32_t *ids, const int64_t *offsets)
+{
+    for (int64_t r = 0; r < s->cache.rows; r++)
+        memcpy(s->ids + s->slot[r] * s->cache.capacity + s->past[r], ids + offsets[r],
+               (size_t)(offsets[r + 1] - offsets[r]) * sizeof *ids);
+}
+
+/* The tokens of rows that become long with this step, and where they begin. Their past is 0 until
+ * they are read again; before[] is what it was. Returns how many tokens. */
+static int64_t take_back(locus_session *s, const int64_t *offsets, int64_t *before, int64_t *again,
+                         int32_t *ids)
+{
+    const int64_t trained = s->layers->rope.trained;
+    again[0] = 0;
+    for (int64_t r = 0; r < s->cache.rows; r++) {
+        const int64_t past = s->past[r], all = past + offsets[r + 1] - offsets[r];
+        const int64_t count = past <= trained && all > trained ? past : 0;
+        before[r] = past;
+        again[r + 1] = again[r] + count;
+        if (ids == NULL || count == 0) continue;
+        memcpy(ids + again[r], s->ids + s->slot[r] * s->cache.capacity,
+               (size_t)count * sizeof *ids);
+        s->past[r] = 0;
+    }
+    return again[s->cache.rows];
+}
+
+static locus_status run_again(locus_session *s, const int32_t *ids, const int64_t *again,
+                              locus_error *error)
+{
+    const locus_model_batch batch = {.size = sizeof batch, .ids = ids};
+    const locus_model_results nothing = {.size = sizeof nothing};
+    LOCUS_TRY(model_pass_set(s->pass, again, NULL, error));
+    LOCUS_TRY(grow_workspace(s, locus_model_workspace(s->pass), error));
+    return locus_model_forward(s->pass, &batch, &nothing, s->workspace, s->workspace_bytes, error);
+}
+
+/* Where longrope's other frequencies begin to hold, they hold for the tokens before, too, and for all
+ * that the layers made of them. */
+static locus_status read_again(locus_session *s, const int64_t *offsets, locus_error *error)
+{
+    const locus_allocator *a = s->model->allocator;
+    int64_t *before = s->taken, *again = before + s->cache.rows; /* of 3 rows: one more fits */
+    LOCUS_TRY(model_check_offsets(offsets, s->cache.rows, error));
+    const int64_t tokens = take_back(s, offsets, before, again, NULL);
+    if (tokens == 0) return LOCUS_OK;
+    int32_t *ids = locus_allocate(a, (size_t)tokens, sizeof *ids);
+    if (ids == NULL) return no_memory(error);
+    (void)take_back(s, offsets, before, again, ids);
+    s->cache.stretched = 1;
+    const locus_status status = run_again(s, ids, again, error);
+    s->cache.stretched = 0;
+    memcpy(s->past, before, (size_t)s->cache.rows * sizeof *s->past);
+    locus_release(a, ids);
+    return status;
+}
+
 locus_status locus_session_step(locus_session *s, const int32_t *ids, const int64_t *offsets,
                                 const locus_model_results *results, locus_error *error)
 {
@@ -210,6 +285,7 @@ locus_status locus_session_step(locus_session *s, const int32_t *ids, const int6
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "session: NULL argument");
     if (s->layers->cross && s->source == NULL)
         return locus_fail(error, LOCUS_ERR_ARGUMENT, "session: the encoder has read no text yet");
+    if (s->ids != NULL && s->cache.rows > 0) LOCUS_TRY(read_again(s, offsets, error));
     LOCUS_TRY(model_pass_set(s->pass, offsets, NULL, error));
     for (int64_t r = 0; r < s->cache.rows; r++) {
         const int64_t all = s->past[r] + offsets[r + 1] - offsets[r];
@@ -220,6 +296,7 @@ locus_status locus_session_step(locus_session *s, const int32_t *ids, const int6
     const locus_model_batch batch = {.size = sizeof batch, .ids = ids};
     LOCUS_TRY(
         locus_model_forward(s->pass, &batch, results, s->workspace, s->workspace_bytes, error));
+    if (s->ids != NULL) keep_ids(s, ids, offsets);
     for (int64_t r = 0; r < s->cache.rows; r++) s->past[r] += offsets[r + 1] - offsets[r];
     return LOCUS_OK;
 }
@@ -233,6 +310,9 @@ static void copy_slot(locus_session *s, int64_t to, int64_t from, int64_t tokens
     for (int64_t l = 0; l < d->layers; l++)
         memcpy(c->kv + (l * c->rows + to) * row, c->kv + (l * c->rows + from) * row,
                (size_t)(tokens * width) * sizeof(float));
+    if (s->ids != NULL)
+        memcpy(s->ids + to * c->capacity, s->ids + from * c->capacity,
+               (size_t)tokens * sizeof *s->ids);
 }
 
 /* The first row that goes on from another takes its slot; the others copy it to slots that nobody

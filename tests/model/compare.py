@@ -100,6 +100,17 @@ RANDOM.update(
     }
 )
 
+ROTARY = dict(SMALL, num_key_value_heads=2, head_dim=16, max_position_embeddings=64)
+RANDOM.update(
+    {
+        "qwen3": ("Qwen3", ROTARY),
+        "gemma3-both-ways": (
+            "Gemma3Text",
+            dict(ROTARY, sliding_window=9, sliding_window_pattern=2, use_bidirectional_attention=True),
+        ),
+    }
+)
+
 XLNET = dict(d_model=48, n_layer=3, n_head=4, d_inner=100, vocab_size=200)
 RANDOM.update(
     {
@@ -123,6 +134,9 @@ for name, kind in (
 ):
     HEADS[name + "-classify"] = (kind + "ForSequenceClassification", dict(RANDOM[name][1], num_labels=3))
     HEADS[name + "-tokens"] = (kind + "ForTokenClassification", dict(RANDOM[name][1], num_labels=5))
+
+for name, kind in (("qwen3", "Qwen3"), ("mistral", "Mistral"), ("gpt-neox", "GPTNeoX")):
+    HEADS[name + "-classify"] = (kind + "ForSequenceClassification", dict(ROTARY, num_labels=3, pad_token_id=0, rotary_pct=0.5, head_dim=12))
 
 FILLS = {  # heads that fill masks; the third is what decides about their weights
     name: (kind + "ForMaskedLM", dict(RANDOM[name][1], **more))

@@ -108,6 +108,41 @@ const test_model test_models[] = {
     {"qwen2", "qwen2",
      "{\"model_type\": \"qwen2\", " SIZES ", \"num_key_value_heads\": 1, \"use_sliding_window\": "
      "true, \"sliding_window\": 3, \"max_window_layers\": 1}"},
+    {"mistral", "mistral",
+     "{\"model_type\": \"mistral\", " SIZES ", \"num_key_value_heads\": 3, \"sliding_window\": 4}"},
+    {"qwen3", "qwen3",
+     "{\"model_type\": \"qwen3\", " SIZES ", \"num_key_value_heads\": 1, \"head_dim\": 10, "
+     "\"attention_bias\": true, \"tie_word_embeddings\": true}"},
+    {"phi3", "phi3",
+     "{\"model_type\": \"phi3\", " SIZES ", \"max_position_embeddings\": 64, "
+     "\"partial_rotary_factor\": 0.5, \"original_max_position_embeddings\": 12, "
+     "\"rope_scaling\": {\"type\": \"longrope\", \"short_factor\": [1, 1.5], "
+     "\"long_factor\": [2, 3]}}"},
+    {"gemma", "gemma",
+     "{\"model_type\": \"gemma\", " SIZES ", \"num_key_value_heads\": 3, "
+     "\"head_dim\": 8}"},
+    {"gemma2", "gemma2",
+     "{\"model_type\": \"gemma2\", " SIZES ", \"num_key_value_heads\": 1, \"head_dim\": 8, "
+     "\"sliding_window\": 5, \"attn_logit_softcapping\": 2.0, \"final_logit_softcapping\": 3.0, "
+     "\"query_pre_attn_scalar\": 12}"},
+    {"gemma3", "gemma3_text",
+     "{\"model_type\": \"gemma3_text\", " SIZES ", \"num_key_value_heads\": 1, \"head_dim\": 8, "
+     "\"sliding_window\": 5, \"sliding_window_pattern\": 2, \"rope_scaling\": {\"rope_type\": "
+     "\"linear\", \"factor\": 4.0}}"},
+    {"gemma3-both", "gemma3_text",
+     "{\"model_type\": \"gemma3_text\", " SIZES ", \"num_key_value_heads\": 1, \"head_dim\": 8, "
+     "\"sliding_window\": 8, \"sliding_window_pattern\": 2, \"use_bidirectional_attention\": true, "
+     "\"architectures\": [\"Gemma3TextModel\"]}"},
+    {"gpt-neox", "gpt_neox",
+     "{\"model_type\": \"gpt_neox\", " SIZES
+     ", \"rotary_pct\": 0.5, \"use_parallel_residual\": false}"},
+    {"gptj", "gptj",
+     "{\"model_type\": \"gptj\", \"n_embd\": 24, \"n_layer\": 2, \"n_head\": 3, \"rotary_dim\": 4, "
+     "\"vocab_size\": 50, \"n_positions\": 40}"},
+    {"falcon", "falcon",
+     "{\"model_type\": \"falcon\", " SIZES
+     ", \"ffn_hidden_size\": 40, \"new_decoder_architecture\": "
+     "true, \"num_kv_heads\": 1, \"bias\": true}"},
     {"llama-classify", "llama",
      "{\"model_type\": \"llama\", " SIZES ", \"num_key_value_heads\": 1, \"num_labels\": 1, "
      "\"rope_parameters\": {\"rope_theta\": 5000.0, \"rope_type\": \"default\"}, "

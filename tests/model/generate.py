@@ -45,9 +45,103 @@ RANDOM = {
     "llama3": ("Llama", dict(LLAMA, rope_theta=500000.0, rope_scaling=LLAMA3)),
 }
 
+SPECIAL = dict(vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2)
+NEOX = dict(
+    SPECIAL, hidden_size=48, num_hidden_layers=3, num_attention_heads=4, intermediate_size=100,
+    max_position_embeddings=64, rotary_pct=0.34,
+)  # fmt: skip
+FALCON = dict(SPECIAL, hidden_size=48, num_hidden_layers=3, num_attention_heads=4, max_position_embeddings=16)
 RANDOM.update(
     {
         "qwen2": ("Qwen2", LLAMA),
+        "qwen2-yarn": (
+            "Qwen2",
+            dict(LLAMA, head_dim=12, rope_scaling=dict(rope_type="yarn", factor=4.0, original_max_position_embeddings=16)),
+        ),
+        "llama-yarn": (
+            "Llama",
+            dict(
+                LLAMA, head_dim=24,
+                rope_scaling=dict(
+                    rope_type="yarn", factor=8.0, original_max_position_embeddings=8, beta_fast=4.0, beta_slow=0.5,
+                    mscale=0.7, mscale_all_dim=1.1, truncate=False,
+                ),
+            ),
+        ),
+        "mistral": ("Mistral", dict(LLAMA, sliding_window=4)),
+        "mistral-wide": ("Mistral", dict(LLAMA, sliding_window=None, head_dim=20)),
+        "qwen3": ("Qwen3", dict(LLAMA, head_dim=16)),
+        "qwen3-window": (
+            "Qwen3",
+            dict(
+                LLAMA, head_dim=10, attention_bias=True, use_sliding_window=True, sliding_window=5, max_window_layers=1,
+                tie_word_embeddings=True,
+            ),
+        ),
+        "phi3": ("Phi3", dict(LLAMA, pad_token_id=0, sliding_window=6)),
+        "phi3-long": (
+            "Phi3",
+            dict(
+                LLAMA, pad_token_id=0, max_position_embeddings=64, original_max_position_embeddings=12,
+                rope_scaling=dict(
+                    type="longrope", short_factor=[1.0, 1.1, 1.2, 1.5, 2.0, 2.5],
+                    long_factor=[1.0, 2.0, 4.0, 8.0, 9.5, 10.0],
+                ),
+            ),
+        ),
+        "phi3-part": (
+            "Phi3",
+            dict(
+                LLAMA, pad_token_id=0, max_position_embeddings=64, original_max_position_embeddings=12,
+                partial_rotary_factor=0.5, tie_word_embeddings=True,
+                rope_scaling=dict(type="longrope", short_factor=[1.0, 1.1, 2.0], long_factor=[1.0, 4.0, 9.5]),
+            ),
+        ),
+        "gpt-neox": ("GPTNeoX", NEOX),
+        "gpt-neox-serial": (
+            "GPTNeoX",
+            dict(
+                NEOX, rotary_pct=0.5, use_parallel_residual=False, attention_bias=False, tie_word_embeddings=True,
+                rope_scaling=dict(rope_type="linear", factor=2.0), rotary_emb_base=500, hidden_act="gelu_new",
+            ),
+        ),
+        "gptj": ("GPTJ", dict(SPECIAL, n_embd=48, n_layer=3, n_head=4, n_positions=64, rotary_dim=8)),
+        "gptj-inner": (
+            "GPTJ",
+            dict(SPECIAL, n_embd=48, n_layer=3, n_head=4, n_positions=64, rotary_dim=12, n_inner=70, activation_function="relu"),
+        ),
+        "falcon": ("Falcon", FALCON),
+        "falcon-groups": (
+            "Falcon",
+            dict(FALCON, new_decoder_architecture=True, num_kv_heads=2, bias=True, tie_word_embeddings=False),
+        ),
+        "falcon-one-norm": (
+            "Falcon",
+            dict(FALCON, new_decoder_architecture=True, num_kv_heads=1, num_ln_in_parallel_attn=1, ffn_hidden_size=70),
+        ),
+        "falcon-serial": (
+            "Falcon",
+            dict(FALCON, multi_query=False, parallel_attn=False, rope_scaling=dict(rope_type="dynamic", factor=2.0), activation="relu"),
+        ),
+        "gemma": ("Gemma", dict(LLAMA, head_dim=16)),
+        "gemma2": ("Gemma2", dict(LLAMA, head_dim=16, sliding_window=4, query_pre_attn_scalar=20, attn_logit_softcapping=2.0, final_logit_softcapping=5.0)),
+        "gemma2-layers": (
+            "Gemma2",
+            dict(
+                LLAMA, head_dim=10, sliding_window=3, final_logit_softcapping=None, attn_logit_softcapping=None,
+                attention_bias=True, hidden_activation="silu", tie_word_embeddings=False,
+                layer_types=["full_attention", "sliding_attention", "sliding_attention"],
+            ),
+        ),
+        "gemma3": ("Gemma3Text", dict(LLAMA, head_dim=16, sliding_window=4, sliding_window_pattern=2, rope_local_base_freq=500.0)),
+        "gemma3-linear": (
+            "Gemma3Text",
+            dict(
+                LLAMA, head_dim=16, sliding_window=4, attn_logit_softcapping=2.0, final_logit_softcapping=1.5,
+                layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+                rope_scaling=dict(rope_type="linear", factor=8.0),
+            ),
+        ),
         "qwen2-window": (
             "Qwen2",
             dict(LLAMA, use_sliding_window=True, sliding_window=5, max_window_layers=1, tie_word_embeddings=True),
@@ -62,7 +156,6 @@ RANDOM.update(
     }
 )  # fmt: skip
 
-SPECIAL = dict(vocab_size=VOCABULARY, bos_token_id=1, eos_token_id=2)
 GPT2 = dict(SPECIAL, n_embd=48, n_layer=3, n_head=4, n_positions=64)
 OPT = dict(
     SPECIAL, hidden_size=48, num_hidden_layers=3, num_attention_heads=4, ffn_dim=100, max_position_embeddings=64,
@@ -138,7 +231,7 @@ def make_random(folder, kind, settings):
 
 
 def class_of(kind):
-    return kind + {"T5": "ForConditionalGeneration", "MT5": "ForConditionalGeneration",
+    return kind.replace("Gemma3Text", "Gemma3") + {"T5": "ForConditionalGeneration", "MT5": "ForConditionalGeneration",
                    "UMT5": "ForConditionalGeneration", "Marian": "MTModel", "GPT2": "LMHeadModel", "Bert": "LMHeadModel"}.get(kind, "ForCausalLM")  # fmt: skip
 
 
@@ -185,6 +278,8 @@ def compare_states(folder, model, length):
 
 def generate(folder, model, ids, settings, arguments, length):
     """What is different, or None."""
+    # its cache is made anew where frequencies change, under a mask that hides nothing
+    settings = dict(settings, use_cache=False) if model.config.model_type == "phi3" else settings
     more = {} if "max_new_tokens" in settings or model.generation_config.max_new_tokens else dict(max_length=length)
     with torch.no_grad():
         want = model.generate(

@@ -197,7 +197,8 @@ static void test_together(const test_model *m, const int64_t *offsets, int64_t s
     locus_model *model = open_model(path, NULL, 1);
     remove_model(path);
     if (model == NULL) return;
-    const int own = described(model)->memory > 0 || described(model)->segments;
+    const model_description *d = described(model);
+    const int own = d->memory > 0 || d->segments || d->rope.kind == MODEL_ROPE_LONG;
     CHECK(locus_model_pass_new(&pass, model, offsets, sequences, &error) == LOCUS_OK, "%s",
           error.text);
     int plans = -1;

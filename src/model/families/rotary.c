@@ -22,7 +22,8 @@ static locus_status read_heads(const model_settings *s, const rotary_presets *p,
                                model_description *d, locus_error *error)
 {
     LOCUS_TRY(model_setting_integer(s, "num_attention_heads", p->heads, 1, 1024, &d->heads, error));
-    const int64_t kv = model_setting_there(s, "num_key_value_heads") ? d->heads : p->kv_heads;
+    const int there = model_setting_there(s, "num_key_value_heads"); /* null: as many as heads */
+    const int64_t kv = there || p->kv_heads == 0 ? d->heads : p->kv_heads;
     LOCUS_TRY(model_setting_integer(s, "num_key_value_heads", kv, 1, 1024, &d->kv_heads, error));
     if (d->heads % d->kv_heads != 0)
         return model_setting_refuse(s, "num_key_value_heads", "a divisor of num_attention_heads",
@@ -56,7 +57,8 @@ locus_status rotary_read(const model_settings *s, const rotary_presets *p, model
         model_setting_integer(s, "vocab_size", p->vocabulary, 1, 1 << 24, &d->vocabulary, error));
     LOCUS_TRY(model_setting_integer(s, "max_position_embeddings", p->positions, 1, 1 << 30,
                                     positions, error));
-    LOCUS_TRY(model_setting_real(s, "rms_norm_eps", 1e-6, &d->norm_epsilon, error));
+    LOCUS_TRY(model_setting_real(s, "rms_norm_eps", p->epsilon > 0.0 ? p->epsilon : 1e-6,
+                                 &d->norm_epsilon, error));
     LOCUS_TRY(model_setting_flag(s, "tie_word_embeddings", p->tied, &tied, error));
     LOCUS_TRY(read_heads(s, p, d, error));
     LOCUS_TRY(take_own(d, own, error));
@@ -111,11 +113,19 @@ locus_status rotary_read_layers(const model_settings *s, const model_description
 static void add_kind(builder *b, int local)
 {
     const rotary *own = b->d->own;
+    const int other = local && own->local_rope.base > 0.0;
     attention a;
     b->kinds[local] = NONE;
     if (memchr(own->local, local, (size_t)b->d->layers) == NULL) return;
     program_fail(b->p, model_attention(b->m, b->stack, 0, &a, b->error));
+    if (own->softcap > 0.0) a.config.softcap = own->softcap;
     if (local) a.config.window_left = own->window - 1;
+    if (local && !b->d->causal) a.config.window_right = own->window - 1;
+    if (own->scale > 0.0 || other) {
+        a.config.scale = own->scale > 0.0 ? own->scale : LOCUS_UNSET_REAL;
+        program_fail(b->p, model_attention_turn(b->m, other ? &own->local_rope : &b->d->rope, &a,
+                                                b->error));
+    }
     b->kinds[local] = build_attention(b->p, &a);
     b->kind_turns[local] = build_turns(b->p, TURNED, b->kinds[local]);
 }
@@ -133,6 +143,14 @@ value rotary_qkv(builder *b, value x, int64_t l)
     const rotary *own = d->own;
     const int64_t A = d->heads * d->head_dim, C = d->kv_heads * d->head_dim;
     return maps_named(b, x, names, (const int64_t[]){A, C, C}, 3, l, own->biased);
+}
+
+value rotary_norm_heads(builder *b, value qkv, value q_gain, value k_gain)
+{
+    const attention how = {.heads = b->d->heads,
+                           .kv_heads = b->d->kv_heads,
+                           .head_dim = b->d->head_dim};
+    return build_heads(b->p, qkv, q_gain, k_gain, &how, b->d->norm_epsilon);
 }
 
 value rotary_attend(builder *b, value qkv, int64_t l, value residual)

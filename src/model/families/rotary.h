@@ -11,15 +11,20 @@
 typedef struct rotary {
     unsigned char *local; /* [layers] 1: the layer sees `window` tokens, its own included */
     int64_t window;
-    int biased;     /* 1: q, k and v have biases           */
-    int out_biased; /* 1: so has the map behind attention  */
+    int biased;            /* 1: q, k and v have biases           */
+    int out_biased;        /* 1: so has the map behind attention  */
+    double scale;          /* of products; 0: 1 / sqrt(head_dim)    */
+    double softcap;        /* of scores; 0: none                    */
+    double logits_cap;     /* of logits; 0: none                    */
+    model_rope local_rope; /* of local layers; base 0: as the others */
 } rotary;
 
 /* What a configuration means that does not say it. */
 typedef struct rotary_presets {
     int64_t width, layers, heads, kv_heads, feed_forward, vocabulary, positions;
-    int64_t head_dim; /* 0: width / heads */
-    const char *activation;
+    int64_t head_dim;       /* 0: width / heads */
+    double epsilon;         /* 0: 1e-6 */
+    const char *activation; /* hidden_act; NULL: the family reads it itself */
     int tied;
 } rotary_presets;
 
@@ -38,7 +43,9 @@ void rotary_begin(builder *b);
 
 /* q, k and v of x, one behind the other, by three maps of the checkpoint. */
 value rotary_qkv(builder *b, value x, int64_t layer);
-/* residual + map(attention over them) */
+/* The same with a norm of every head of q and of k, by these gains. */
+value rotary_norm_heads(builder *b, value qkv, value q_gain, value k_gain);
+/* residual + map(attention over them); of the last layer the rows that are wanted alone. */
 value rotary_attend(builder *b, value qkv, int64_t layer, value residual);
 /* down(activation(gate x) up x) + residual */
 value rotary_forward(builder *b, value x, int64_t layer, value residual);

@@ -40,7 +40,7 @@ void attend_tables(const program *p, const op *o, float *const *at, const int64_
     in->rows = a->rows;
     if (a->frequencies != NULL)
         in->frequencies =
-            locus_view(a->frequencies, LOCUS_F32, 1, (const int64_t[]){a->head_dim / 2});
+            locus_view(a->frequencies, LOCUS_F32, 1, (const int64_t[]){a->turned / 2});
 }
 
 /* ---- one call ---- */
@@ -82,7 +82,7 @@ static const float *remember(const run *r, const call *c, int64_t s)
     float *qkv = run_at(r, rule->q.of) + c->first * width;
     const float *turns = run_at(r, c->o->in[ATTEND_TURNS]);
     if (turns != NULL)
-        turn_rows(r, c->a, qkv, width, qkv, width, turns + c->first * D,
+        turn_rows(r, c->a, qkv, width, qkv, width, turns + c->first * c->a->turned,
                   c->a->heads + c->a->kv_heads, c->count);
     float *row = cache->kv + (rule->layer * cache->rows + cache->slot[s]) * cache->capacity * kv;
     for (int64_t i = 0; i < c->count; i++)

@@ -12,7 +12,7 @@ static void move(const move_rule *m, float *out, const float *in, int back)
 {
     for (int64_t i = 0; i < m->extent[0]; i++)
         for (int64_t j = 0; j < m->extent[1]; j++) {
-            const int64_t from = i * m->from[0] + j * m->from[1];
+            const int64_t from = m->from_first + i * m->from[0] + j * m->from[1];
             const int64_t to = m->to_first + i * m->to[0] + j * m->to[1];
             for (int64_t k = 0; k < m->extent[2]; k++)
                 if (back)

@@ -4,19 +4,21 @@
 #include "model/ops/ops.h"
 #include "model/run.h"
 
-/* turns: cosines and sines of the position of each token, [tokens, 2, head_dim / 2].
+/* turns: cosines and sines of the position of each token, [tokens, 2, turned / 2].
  * turn: all heads of rows turned by them. */
 
 static locus_status turns_forward(const run *r, const op *o)
 {
     const attention *a = &r->p->attentions[o->as.turns];
-    const int64_t pairs = a->head_dim / 2, *offsets = r->pass->offsets[a->stack];
+    const int64_t pairs = a->turned / 2, *offsets = r->pass->offsets[a->stack];
     float frequency[MODEL_MOST_PAIRS], *turns = run_at(r, o->out);
     if (run_rows(r, o->out) == 0) return LOCUS_OK;
     for (int64_t s = 0; s < r->pass->sequences; s++) {
         const int64_t first = offsets[s], end = offsets[s + 1], past = pass_past(r->pass, s);
         if (end == first) continue; /* it has no plan, which would have bounded the pairs */
-        model_rope_frequencies(&a->rope, a->head_dim, past + end - first, frequency);
+        const int stretched = r->pass->cache != NULL && r->pass->cache->stretched;
+        model_rope_frequencies(&a->rope, a->turned,
+                               stretched ? a->rope.trained + 1 : past + end - first, frequency);
         for (int64_t i = first; i < end; i++)
             for (int64_t t = 0; t < pairs; t++) {
                 const double angle = (double)(past + i - first) * (double)frequency[t];
@@ -38,7 +40,7 @@ void turn_rows(const run *r, const attention *a, float *y, int64_t y_stride, con
 {
     const int64_t D = a->head_dim;
     for (int64_t h = 0; h < heads; h++)
-        r->p->workers.kernels->turn(y + h * D, y_stride, x + h * D, x_stride, turns, D / 2,
+        r->p->workers.kernels->turn(y + h * D, y_stride, x + h * D, x_stride, turns, a->turned / 2,
                                     a->interleaved, 1.0f, rows, D,
                                     (locus_prefetch_rows){.rows = NULL});
 }
