@@ -141,7 +141,9 @@ static int explain_run(int argc, char **argv)
         return explain_shares(&values);
     exit_code = explain_open(&call, &values);
     if (exit_code != CLI_DONE) return exit_code;
-    exit_code = values.query != EXPLAIN_NONE ? explain_query(&call) : explain_all(&call);
+    if (call.model.model != NULL) exit_code = explain_split(&call);
+    if (exit_code == CLI_DONE)
+        exit_code = values.query != EXPLAIN_NONE ? explain_query(&call) : explain_all(&call);
     explain_close(&call);
     return exit_code;
 }
@@ -219,7 +221,7 @@ const cli_command cmd_explain = {
     .description =
         "Splits the scores of an attention call into the terms they are sums of: content, "
         "content-position, position-content, position-position, bias, Transformer-XL's u.k and "
-        "w.r; a rotation is one term, and a layer that adds positions to its input has the four "
+        "w.r; a rotation is one term, of a model those of its bands of frequency, and a layer that adds positions to its input has the four "
         "of (Wq x_m + Wq p_m) . (Wk x_n + Wk p_n). Every term carries its scale, so they add up to "
         "the logit. In double precision, for one head. The call is one layer of a trained model on "
         "a text, that of a case file, or made up from a scheme, tokens and a seed. Without --query "

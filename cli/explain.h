@@ -5,6 +5,7 @@
 /* locus explain, file by file:
  *     cmd_explain.c      options, and which of the three views is meant
  *     explain_call.c     the call: a case file, a layer of a trained model, or seeded weights
+ *     explain_bands.c    a rotation in bands of frequency
  *     explain_view.c     its numbers: the pairs of one query
  *     explain_summary.c  or of all, summed up
  *     explain_print.c    the views as tables
@@ -43,6 +44,16 @@ typedef struct explain_values {
 
 /* ---- the call ---- */
 
+/* Pairs of channels that turn about as fast. */
+enum { EXPLAIN_BANDS = 5 };
+typedef struct explain_band {
+    locus_explainer_term term;
+    uint32_t ink;
+    locus_explainer *explainer;
+    locus_tensors in; /* those of the call, but for its */
+    float *q;         /* with zeros in all other channels */
+} explain_band;
+
 typedef struct explain_call {
     const explain_values *values;
     locus_case *loaded;     /* the one, or       */
@@ -60,6 +71,8 @@ typedef struct explain_call {
     locus_explainer *explainer;
     locus_explainer_info info;
     const locus_explainer_term *terms[EXPLAIN_TERMS];
+    size_t bands; /* that the first term was split into; 0: none */
+    explain_band band[EXPLAIN_BANDS];
 } explain_call;
 
 /* Words of the queries and of the keys, for tables and for pictures; NULL: they have none. */
@@ -77,7 +90,20 @@ void explain_close(explain_call *call);
 /* The same for layer values->layer of a model that was run and stays the caller's. */
 int explain_open_layer(explain_call *call, const explain_values *values, const model_call *model);
 
+/* Split a rotation, the only place of position in most models of today, into bands of frequency, whose sum it is exactly. An
+ * exit code; a call without one stays as it is. */
+int explain_split(explain_call *call);
+void explain_split_close(explain_call *call);
+
+/* The colour of a term in pictures. */
+uint32_t explain_ink(const explain_call *call, size_t term);
+
 /* ---- numbers ---- */
+
+/* locus_explain with the terms of the call. `into` has terms. */
+LOCUS_MUST_CHECK locus_status explain_numbers(const explain_call *call,
+                                              const locus_explain_block *block,
+                                              const locus_explained *into, locus_error *error);
 
 /* The batch entry and head that are meant, and no pairs yet. */
 locus_explain_block explain_block_of(const explain_call *call);

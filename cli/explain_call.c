@@ -209,6 +209,7 @@ int explain_open_layer(explain_call *call, const explain_values *values, const m
 
 void explain_close(explain_call *call)
 {
+    explain_split_close(call);
     model_call_close(&call->model);
     locus_explainer_free(call->explainer);
     locus_case_free(call->loaded);

@@ -67,7 +67,7 @@ int explain_draw_row(const explain_call *call, const explain_row *row)
                                    .name = call->terms[t]->name,
                                    .y = shown + (int64_t)t * row->keys,
                                    .count = (size_t)row->keys,
-                                   .ink = locus_picture_term_ink(call->terms[t]->name)};
+                                   .ink = explain_ink(call, t)};
     weight.y = shown + (int64_t)call->info.terms * row->keys;
     weight.count = (size_t)row->keys;
     const locus_panel panels[] = {

@@ -100,7 +100,7 @@ static locus_status add_strip(strip *t, const explain_call *call, const locus_ex
         .weight = t->values + (int64_t)(s->kinds - 1) * size,
         .visible = t->visible,
     };
-    const locus_status status = locus_explain(call->explainer, block, &into, error);
+    const locus_status status = explain_numbers(call, block, &into, error);
     if (status != LOCUS_OK) return status;
     t->rows = block->queries;
     for (t->row = 0; t->row < t->rows; t->row++) {

@@ -44,7 +44,7 @@ locus_status explain_row_new(explain_row *row, const explain_call *call, int64_t
     locus_status status = LOCUS_ERR_MEMORY;
     if (row->terms != NULL && row->score != NULL && row->weight != NULL && row->visible != NULL)
         status = locus_explain_lse(call->explainer, &block, &row->lse, error);
-    if (status == LOCUS_OK) status = locus_explain(call->explainer, &block, &into, error);
+    if (status == LOCUS_OK) status = explain_numbers(call, &block, &into, error);
     if (status != LOCUS_OK) explain_row_free(row);
     return status;
 }

@@ -125,12 +125,22 @@ static int plot_share(const plot_values *v)
 
 /* ---- terms ---- */
 
-static int plot_terms(const plot_values *v)
+static int draw_terms(const plot_values *v, const explain_call *call)
 {
-    explain_call call;
     explain_summary summary;
     explain_picture picture;
     locus_error error = {""};
+    const locus_status status = explain_summary_new(&summary, call, &error);
+    if (status != LOCUS_OK) return cli_report("plot", status, v->scheme, &error);
+    explain_picture_summary(&picture, call, &summary);
+    const int exit_code = plot_write(v, &picture.figure);
+    explain_summary_free(&summary);
+    return exit_code;
+}
+
+static int plot_terms(const plot_values *v)
+{
+    explain_call call;
     const explain_values values = {.command = "plot",
                                    .path = v->scheme,
                                    .text = text_of(v),
@@ -143,14 +153,8 @@ static int plot_terms(const plot_values *v)
                                    .key = EXPLAIN_NONE};
     int exit_code = explain_open(&call, &values);
     if (exit_code != CLI_DONE) return exit_code;
-    const locus_status status = explain_summary_new(&summary, &call, &error);
-    if (status == LOCUS_OK) {
-        explain_picture_summary(&picture, &call, &summary);
-        exit_code = plot_write(v, &picture.figure);
-        explain_summary_free(&summary);
-    } else {
-        exit_code = cli_report("plot", status, v->scheme, &error);
-    }
+    exit_code = explain_split(&call);
+    if (exit_code == CLI_DONE) exit_code = draw_terms(v, &call);
     explain_close(&call);
     return exit_code;
 }
