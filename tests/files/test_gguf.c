@@ -77,6 +77,83 @@ static void test_blocks(void)
     locus_file_close(file);
 }
 
+/* One block less, as many as, one more than are read at a time (BLOCKS of sources.c), in both rows. */
+static void test_many_blocks(void)
+{
+    if (!check_begin("files/gguf/BLOCKS")) return;
+    for (uint64_t in_row = 31; in_row <= 65; in_row += in_row == 33 ? 31 : 1) {
+        locus_error error = {{0}};
+        locus_file *file = NULL;
+        static float numbers[2 * 65 * 32];
+        const sheet s = {3, 32, 8, 2, 4, 32 * in_row, 0, 1, 68 * in_row};
+        const size_t count = 64 * in_row;
+        CHECK(open_sheet(&file, &s, NULL, &error) == LOCUS_OK, "%s", error.text);
+        CHECK(locus_file_read(file, 0, 0, 4 * count, numbers, &error) == LOCUS_OK, "%s",
+              error.text);
+        for (size_t i = 0; i < count; i++)
+            CHECK(numbers[i] == 0.5f * (float)(i % 32), "%d blocks: number %zu", (int)in_row, i);
+        locus_file_close(file);
+    }
+}
+
+/* A file without tensors that has one text of `bytes`; behind it, where WINDOW (65536) ends, another. */
+static locus_status open_text(locus_file **file, size_t bytes, locus_error *error)
+{
+    char path[1024];
+    blob b = {0};
+    blob_add(&b, "GGUF", 4);
+    put_number(&b, 3, 4);
+    put_number(&b, 0, 8);
+    put_number(&b, 2, 8);
+    put_text(&b, "long");
+    put_number(&b, 8, 4);
+    put_number(&b, bytes, 8);
+    blob_fill(&b, 'x', bytes);
+    put_text(&b, "behind");
+    put_number(&b, 8, 4);
+    put_text(&b, "it");
+    snprintf(path, sizeof path, "%s", folder_path("model.gguf"));
+    write_path(path, &b);
+    blob_clear(&b);
+    return locus_weights_open(file, path, NULL, error);
+}
+
+/* A value of more than MOST_TEXT is not kept; what is behind a WINDOW is read. */
+static void test_texts(void)
+{
+    if (!check_begin("files/gguf/MOST_TEXT")) return;
+    static const size_t sizes[] = {65434, 65435, 65436, 65479, 65480,
+                                   65481, 65535, 65536, 65537, 131072};
+    for (size_t i = 0; i < COUNT_OF(sizes); i++) {
+        locus_error error = {{0}};
+        locus_file *file = NULL;
+        CHECK(open_text(&file, sizes[i], &error) == LOCUS_OK, "%s", error.text);
+        const char *text = locus_file_metadata(file, "long");
+        const char *behind = locus_file_metadata(file, "behind");
+        CHECK((text != NULL) == (sizes[i] <= 65536), "%zu bytes", sizes[i]);
+        CHECK(text == NULL || strlen(text) == sizes[i], "%zu bytes", sizes[i]);
+        CHECK(behind != NULL && strcmp(behind, "it") == 0, "behind %zu bytes", sizes[i]);
+        locus_file_close(file);
+    }
+}
+
+/* Both sides of MOST_ALIGNMENT: with the largest the data would begin behind this file. */
+static void test_alignment(void)
+{
+    if (!check_begin("files/gguf/MOST_ALIGNMENT")) return;
+    static const struct {
+        unsigned alignment;
+        const char *word;
+    } rows[] = {{1 << 20, "tensor a: found it at byte"}, {1 << 21, "expected a power of two"}};
+    for (size_t i = 0; i < COUNT_OF(rows); i++) {
+        const sheet s = {3, rows[i].alignment, 8, 2, 4, 32, 0, 1, 68};
+        locus_error error = {{0}};
+        locus_file *file = NULL;
+        CHECK(open_sheet(&file, &s, NULL, &error) == LOCUS_ERR_FORMAT, "not refused");
+        CHECK(strstr(error.text, rows[i].word) != NULL, "%s", error.text);
+    }
+}
+
 static void test_refused(void)
 {
     const struct {
@@ -89,7 +166,7 @@ static void test_refused(void)
         {"alignment", {3, 24, 8, 2, 4, 32, 0, 1, 68}, "expected a power of two"},
         {"type", {3, 32, 12, 2, 4, 32, 0, 1, 68}, "tensor a: found type Q4_K"},
         {"unknown", {3, 32, 99, 2, 4, 32, 0, 1, 68}, "tensor a: found type 99"},
-        {"rank", {3, 32, 8, 5, 4, 32, 0, 1, 68}, "more than 4 axes"},
+        {"MOST_RANK", {3, 32, 8, 5, 4, 32, 0, 1, 68}, "more than 4 axes"},
         {"kind", {3, 32, 8, 2, 13, 32, 0, 1, 68}, "a value of an unknown kind"},
         {"blocks", {3, 32, 8, 2, 4, 33, 0, 1, 68}, "not whole blocks of 32"},
         {"cut", {3, 32, 8, 2, 4, 32, 0, 1, 67}, "expected 68 bytes inside of the file"},
@@ -129,6 +206,9 @@ static void test_memory(void)
 void test_gguf(void)
 {
     test_blocks();
+    test_many_blocks();
+    test_texts();
+    test_alignment();
     test_refused();
     test_memory();
     folder_empty();

@@ -245,6 +245,33 @@ static void test_archives(void)
     refuse("tar", &a, "a tar archive");
 }
 
+/* A ZIP64 directory of one entry that says to have `entries`. */
+static void refuse_entries(const char *name, size_t entries, const char *word)
+{
+    archive a = {0};
+    add(&a, "m/data.pkl", "x", 1);
+    const size_t at = a.file.count, bytes = a.directory.count;
+    blob_add(&a.file, a.directory.bytes, bytes);
+    blob_add(&a.file, "PK\6\6\54\0\0\0\0\0\0\0\55\0\55\0\0\0\0\0\0\0\0\0", 24);
+    const size_t numbers_of[] = {entries, entries, bytes, at};
+    for (size_t i = 0; i < 4; i++) put_u32(&a.file, numbers_of[i]), put_u32(&a.file, 0);
+    blob_add(&a.file, "PK\6\7\0\0\0\0", 8);
+    put_u32(&a.file, at + bytes);
+    put_u32(&a.file, 0);
+    put_u32(&a.file, 1);
+    blob_add(&a.file, "PK\5\6\0\0\0\0\377\377\377\377", 12);
+    blob_fill(&a.file, 0xFF, 8);
+    put_u16(&a.file, 0);
+    refuse(name, &a, word);
+}
+
+/* Both sides of LOCUS_ZIP_MAX_ENTRIES. */
+static void test_directories(void)
+{
+    refuse_entries("entries/1000000", 1000000, "expected one more entry");
+    refuse_entries("entries/1000001", 1000001, "too large a directory");
+}
+
 /* Allocation number k fails, for every k. */
 static void test_memory(void)
 {
@@ -273,6 +300,7 @@ void test_torch(void)
     expect_view("slice", slice, sizeof slice - 1, "\2\3", 2);
     test_pickles();
     test_archives();
+    test_directories();
     test_memory();
     folder_empty();
 }
