@@ -51,7 +51,7 @@ static value positions_of(builder *b)
     if (!d->sinusoidal) return slot_tensor(b, SLOT_POSITION, 0);
     if (slot_there(b, SLOT_POSITION, 0)) return slot_fixed(b, SLOT_POSITION, 0);
     return build_sinusoid(b->p, d->positions, d->embedding_width,
-                          d->sinusoid_paired ? LOCUS_TABLE_PAPER : LOCUS_TABLE_HALF);
+                          d->sinusoid_paired ? LOCUS_TABLE_PAPER : LOCUS_TABLE_HALF, -1);
 }
 
 static value embed(builder *b)

@@ -477,7 +477,7 @@ value build_unit(program *p, value x)
 /* Rows of a formula stand in no file, so that nothing else bounds them: 64 MB. */
 enum { MOST_SINUSOIDS = 1 << 24 };
 
-value build_sinusoid(program *p, int64_t rows, int64_t width, int table)
+value build_sinusoid(program *p, int64_t rows, int64_t width, int table, int64_t blank)
 {
     if (rows > MOST_SINUSOIDS / width) {
         program_fail(p, locus_fail(p->error, LOCUS_ERR_FORMAT,
@@ -489,6 +489,7 @@ value build_sinusoid(program *p, int64_t rows, int64_t width, int table)
     }
     op *o = append(p, &op_sinusoid, NULL, 0);
     o->late = 1;
-    o->as.table = table;
+    o->as.sinusoid.table = table;
+    o->as.sinusoid.blank = blank;
     return finish(p, o, FIXED, rows, width);
 }

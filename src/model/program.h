@@ -173,7 +173,10 @@ struct op {
             int64_t taps;
             double epsilon;
         } fold;
-        int table; /* sinusoid: locus_table */
+        struct {
+            int table;     /* locus_table */
+            int64_t blank; /* a row of zeros; -1: none */
+        } sinusoid;
     } as;
 };
 
@@ -279,7 +282,7 @@ value build_turns(program *p, extent rows, int how);
 value build_turn(program *p, value x, value turns, int how);
 value build_pool(program *p, value x, const locus_pooling *poolings, int count);
 value build_unit(program *p, value x);
-value build_sinusoid(program *p, int64_t rows, int64_t width, int table);
+value build_sinusoid(program *p, int64_t rows, int64_t width, int table, int64_t blank);
 /* What callers may ask for. */
 value build_gift(program *p, value v, gift_kind kind, int stack, int64_t index);
 

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "model/blocks.h"
 #include "model/pass.h"
 #include "support/problem.h"
 
@@ -18,6 +19,10 @@
 #define T5                                                                                         \
     "\"d_model\": 24, \"num_layers\": 2, \"num_heads\": 3, \"d_kv\": 10, \"d_ff\": 40, "           \
     "\"vocab_size\": 50"
+#define BART                                                                                       \
+    "\"d_model\": 24, \"encoder_layers\": 2, \"decoder_layers\": 2, "                              \
+    "\"encoder_attention_heads\": 3, \"decoder_attention_heads\": 2, \"encoder_ffn_dim\": 40, "    \
+    "\"decoder_ffn_dim\": 30, \"vocab_size\": 50, \"max_position_embeddings\": 40"
 #define V3                                                                                         \
     "\"model_type\": \"deberta-v2\", " SIZES ", \"relative_attention\": true, "                    \
     "\"max_position_embeddings\": 32, \"type_vocab_size\": 0, \"position_biased_input\": false"
@@ -183,6 +188,18 @@ const test_model test_models[] = {
      "\"encoder_ffn_dim\": 40, \"decoder_ffn_dim\": 30, \"vocab_size\": 50, "
      "\"max_position_embeddings\": 40, \"scale_embedding\": true, "
      "\"architectures\": [\"MarianMTModel\"]}"},
+    {"bart", "bart",
+     "{\"model_type\": \"bart\", " BART ", \"scale_embedding\": true, "
+     "\"architectures\": [\"BartForConditionalGeneration\"]}"},
+    {"m2m_100", "m2m_100",
+     "{\"model_type\": \"m2m_100\", " BART ", \"scale_embedding\": true, "
+     "\"architectures\": [\"M2M100ForConditionalGeneration\"]}"},
+    {"mbart", "mbart",
+     "{\"model_type\": \"mbart\", " BART ", \"tie_word_embeddings\": false, "
+     "\"architectures\": [\"MBartForConditionalGeneration\"]}"},
+    {"pegasus", "pegasus",
+     "{\"model_type\": \"pegasus\", " BART ", "
+     "\"architectures\": [\"PegasusForConditionalGeneration\"]}"},
 };
 const size_t test_model_count = sizeof test_models / sizeof *test_models;
 
@@ -303,6 +320,11 @@ static void put_slot(writer *w, const model_family *family, const model_descript
     }
 }
 
+int names_its_own(const model_family *family)
+{
+    return family->wiring != NULL && family->wiring->block != NULL;
+}
+
 /* What a family asks for that appends its layers itself. */
 static void hear(void *listener, const char *name, const uint64_t *shape, size_t rank)
 {
@@ -385,7 +407,7 @@ void write_model(const char *path, const test_model *model, const folder_change 
         snprintf(file, sizeof file, "%s/%s", path, names[w.change->shards][i]);
         if (locus_file_create(&w.files[i], file, NULL, &error) != LOCUS_OK) stop(error.text);
     }
-    if (family->wiring != NULL)
+    if (names_its_own(family))
         put_asked(&w, family, &d);
     else
         put_stack(&w, family, &d);

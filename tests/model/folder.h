@@ -6,6 +6,7 @@
 
 #include <locus/model.h>
 
+#include "model/description.h"
 #include "model/lengths.h"
 
 /* A configuration that a family understands, by name. */
@@ -42,6 +43,9 @@ int64_t input_width(const locus_model *model);
 
 /* The bend of relu is no place for differences: gelu instead of it, in a model that is open. */
 void replace_relu(locus_model *model);
+
+/* 1: the layers of the family name their tensors where they are used, 0: they fill slots. */
+int names_its_own(const model_family *family);
 
 /* Removes it with the files that tests write. */
 void remove_model(const char *path);

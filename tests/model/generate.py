@@ -175,6 +175,11 @@ MARIAN = dict(
     max_position_embeddings=64, activation_function="swish", scale_embedding=True, decoder_start_token_id=89,
     pad_token_id=89, eos_token_id=2, forced_eos_token_id=2,
 )  # fmt: skip
+BART = dict(
+    d_model=48, encoder_layers=2, decoder_layers=3, encoder_attention_heads=4, decoder_attention_heads=3,
+    encoder_ffn_dim=100, decoder_ffn_dim=80, vocab_size=VOCABULARY, max_position_embeddings=64, decoder_start_token_id=2,
+    pad_token_id=1, bos_token_id=0, eos_token_id=2, forced_eos_token_id=2,
+)  # fmt: skip
 RANDOM.update(
     {
         "gpt2": ("GPT2", GPT2),
@@ -193,6 +198,14 @@ RANDOM.update(
         "mt5": ("MT5", T5),
         "umt5": ("UMT5", T5),
         "marian": ("Marian", MARIAN),
+        "bart": ("Bart", BART),
+        "bart-scaled": ("Bart", dict(BART, scale_embedding=True, activation_function="relu")),
+        "mbart": ("MBart", BART),
+        "m2m_100": ("M2M100", dict(BART, scale_embedding=True)),
+        "m2m_100-padded": ("M2M100", dict(BART, pad_token_id=5)),
+        "mbart-scaled": ("MBart", dict(BART, scale_embedding=True)),
+        "pegasus": ("Pegasus", dict(BART, forced_eos_token_id=None)),
+        "pegasus-scaled": ("Pegasus", dict(BART, scale_embedding=True, activation_function="relu")),
         "marian-two-tables": (
             "Marian",
             dict(MARIAN, share_encoder_decoder_embeddings=False, scale_embedding=False),
@@ -225,14 +238,15 @@ def make_random(folder, kind, settings):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             middle = 1.0 if parameter.dim() == 1 and name.endswith("weight") else 0.0
-            if "embed_positions" not in name or kind == "OPT":  # elsewhere a sinusoid
+            if "embed_positions" not in name or kind in ("OPT", "Bart", "MBart"):  # elsewhere a sinusoid
                 parameter.normal_(middle, 0.1 if parameter.dim() == 1 or "T5" in kind else 0.2)
     model.save_pretrained(folder)
 
 
 def class_of(kind):
-    return kind.replace("Gemma3Text", "Gemma3") + {"T5": "ForConditionalGeneration", "MT5": "ForConditionalGeneration",
-                   "UMT5": "ForConditionalGeneration", "Marian": "MTModel", "GPT2": "LMHeadModel", "Bert": "LMHeadModel"}.get(kind, "ForCausalLM")  # fmt: skip
+    seq2seq = ("T5", "MT5", "UMT5", "Bart", "MBart", "M2M100", "Pegasus")
+    ends = {**dict.fromkeys(seq2seq, "ForConditionalGeneration"), "Marian": "MTModel", "GPT2": "LMHeadModel", "Bert": "LMHeadModel"}
+    return kind.replace("Gemma3Text", "Gemma3") + ends.get(kind, "ForCausalLM")
 
 
 def run_locus(folder, ids, *arguments):

@@ -91,8 +91,10 @@ static locus_status sinusoid_forward(const run *r, const op *o)
     const value_info *v = &r->p->values[o->out];
     double *row = r->linear; /* one row of doubles fits: program_fold sees to it */
     for (int64_t i = 0; i < v->count; i++) {
-        locus_sinusoid(o->as.table, v->width, i, row);
-        for (int64_t k = 0; k < v->width; k++) run_at(r, o->out)[i * v->width + k] = (float)row[k];
+        locus_sinusoid(o->as.sinusoid.table, v->width, i, row);
+        const int blank = i == o->as.sinusoid.blank;
+        for (int64_t k = 0; k < v->width; k++)
+            run_at(r, o->out)[i * v->width + k] = blank ? 0.0F : (float)row[k];
     }
     return LOCUS_OK;
 }
