@@ -92,7 +92,12 @@ const productStyle = `<style>text{font-family:"Helvetica Neue",Helvetica,Arial,"
 function sharesFound(name) {
     if (["none", "sinusoidal"].includes(name)) return null;
     const said = JSON.parse(execFileSync(locus, ["explain", "examples/lab/" + name, "--text", boardText, "--json"], { encoding: "utf8", cwd: new URL("..", import.meta.url) }));
-    return Object.fromEntries(said.terms.map(({ name, share: [first] }) => [name, first.reduce((sum, share) => sum + share, 0) / first.length]));
+    const found = {};
+    for (const { name, share: [first] } of said.terms) {
+        const whole = name.includes("turn") ? "rotation" : name; // its bands
+        found[whole] = (found[whole] ?? 0) + first.reduce((sum, share) => sum + share, 0) / first.length;
+    }
+    return found;
 }
 
 function products() {
