@@ -131,6 +131,7 @@ static size_t carve(const locus_plan *plan, char *base, locus_backward_call *cal
     call->shown = locus_shown_carve(plan, &plan->backward, &arena);
     call->gate_sums = locus_gates_carve(plan, &arena);
     call->gate_dsums = locus_gates_carve(plan, &arena);
+    call->shared = locus_take(&arena, locus_shared_count(plan), sizeof *call->shared);
     carve_totals(plan, &arena, call);
     if (locus_heads_share_tables(plan))
         locus_carve_relative_backward(plan, &arena, &call->relative);
@@ -302,6 +303,7 @@ static void begin_shared(locus_backward_call *call)
     if (tables == NULL) locus_lower_biases(plan, &plan->backward, call->in, call->bias_room);
     call->bias =
         locus_biases_at(plan, &plan->backward, tables != NULL ? tables->bias : call->bias_room);
+    call->shared = locus_share_bias(plan, call->in, call->shared);
     if (plan->ragged != NULL) locus_ragged_backward_begin(call);
     if (plan->index == NULL || !locus_heads_share_tables(plan) || plan->call.H == 0) return;
     const head_context head = locus_head_at(plan, &plan->backward, call->in, 0, 0);

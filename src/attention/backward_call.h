@@ -46,6 +46,7 @@ typedef struct locus_backward_call {
     locus_tensors gathered, gathered_grad; /* entries instead of rows, see gathered.h; sums instead
                                               of gates, see gates.h */
     double *gate_sums, *gate_dsums;
+    double *shared;               /* numbers of a bias by pair; NULL: none */
     locus_head_tables relative;   /* packed once where heads share all relative tables */
     float *key_sums, *value_sums; /* [Tk][D], [Tk][Dv] of the keys whose tasks are being
                                               reduced, where dk or dv is of half precision */

@@ -106,6 +106,7 @@ void locus_backward_worker_begin(const locus_backward_call *call, uint32_t threa
     w->scores.tables = &w->tables;
     w->scores.prefetch = &w->prefetch;
     w->scores.bias = locus_head_bias(call->bias, h);
+    w->scores.shared = call->shared;
     locus_prefetch_begin(&w->prefetch);
 }
 

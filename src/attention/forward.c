@@ -31,6 +31,7 @@ static float *carve(const locus_plan *plan, locus_arena *arena, locus_forward_ca
     locus_gather_carve(plan, LOCUS_FORWARD, arena, arena->base != NULL ? call->in : &plan->shapes,
                        &call->gathered);
     call->gate_sums = locus_gates_carve(plan, arena);
+    call->shared = locus_take(arena, locus_shared_count(plan), sizeof *call->shared);
     if (!plan->rows_path) call->shown = locus_shown_carve(plan, &plan->forward, arena);
     call->scratch_bytes = scratch_bytes(plan);
     call->scratch = locus_take(arena, plan->threads, call->scratch_bytes);
@@ -108,6 +109,7 @@ static locus_status forward(const locus_plan *plan, const locus_tables *tables,
     if (tables == NULL && !by_tile(plan)) locus_lower_biases(plan, &plan->forward, in, bias);
     if (tables != NULL || !by_tile(plan))
         call.bias = locus_biases_at(plan, &plan->forward, tables != NULL ? tables->bias : bias);
+    call.shared = locus_share_bias(plan, in, call.shared);
     locus_shown_fill(plan, &plan->forward, in, call.shown);
     if (plan->ragged != NULL)
         locus_ragged_forward(&call);

@@ -21,6 +21,7 @@ typedef struct locus_forward_call {
     locus_shown *shown; /* NULL: no mask, or the rows path */
     float *partial;     /* of the rows path */
     double *gate_sums;
+    double *shared;         /* numbers of a bias by pair; NULL: none */
     locus_tensors gathered; /* entries instead of the rows of tables, see gathered.h; sums instead
                                of gates, see gates.h */
 } locus_forward_call;

@@ -11,7 +11,9 @@ static void fill_run(const locus_scores *s, int64_t m, int64_t n, int64_t count,
     const head_context *head = s->head;
     const locus_call *call = &head->plan->call;
     const locus_scheme *scheme = call->scheme;
-    if (scheme->bias_run != NULL)
+    if (s->shared != NULL)
+        scheme->shared_run(call, head->in, s->shared, head->h, m, n, count, values);
+    else if (scheme->bias_run != NULL)
         scheme->bias_run(call, head->in, head->h, m, n, count, values);
     else
         for (int64_t i = 0; i < count; i++)

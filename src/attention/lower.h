@@ -46,6 +46,21 @@ static inline const float *locus_head_bias(locus_biases biases, int64_t head)
     return biases.first != NULL ? biases.first + head * biases.stride : NULL;
 }
 
+/* Numbers that a bias by pair shares; 0 where there are none. `numbers` of the call, made anew. */
+static inline int64_t locus_shared_count(const locus_plan *plan)
+{
+    const locus_scheme *scheme = plan->call.scheme;
+    const int shares = plan->has_pair_bias && scheme->share != NULL;
+    return shares ? scheme->shared_count(&plan->call, &plan->shapes) : 0;
+}
+static inline double *locus_share_bias(const locus_plan *plan, const locus_tensors *in,
+                                       double *numbers)
+{
+    if (locus_shared_count(plan) == 0) return NULL;
+    plan->call.scheme->share(&plan->call, in, numbers);
+    return numbers;
+}
+
 /* Those of one head for z in [from, to); 0 where no distance is. */
 void locus_lower_bias(const locus_plan *plan, const locus_tensors *in, int64_t head, int64_t from,
                       int64_t to, float *values);

@@ -39,6 +39,7 @@ static void begin_call(const locus_forward_call *whole, const locus_ragged_seque
         .in = &own->in,
         .results = &own->results,
         .bias = locus_biases_of_shape(whole->bias, s->plan),
+        .shared = whole->shared,
         .sequence = s->number,
         .task_step = 1,
         .partial = whole->partial + s->partial,

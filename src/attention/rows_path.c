@@ -189,6 +189,7 @@ static void begin_member(const locus_forward_call *call, const task *now, int64_
     scores->tables = &g->tables[i];
     scores->prefetch = &g->prefetch;
     scores->bias = locus_head_bias(call->bias, h);
+    scores->shared = call->shared;
 }
 
 void locus_rows_path_run(const locus_forward_call *call, int64_t index, uint32_t thread)

@@ -35,8 +35,9 @@ typedef struct locus_scores {
     const locus_queries *queries;
     const locus_head_tables *tables;
     locus_prefetch *prefetch;
-    const float *bias; /* by z, readable `distances` floats beyond both ends; NULL: none, or
+    const float *bias;    /* by z, readable `distances` floats beyond both ends; NULL: none, or
                           bias_room is filled tile by tile */
+    const double *shared; /* numbers of a bias by pair */
     /* What the last product of a tile may do with its scores: find lanes whose maximum is that of
      * the row, or turn them into weights e^(s - lse) factor. NULL: nothing. */
     float *max_lanes;

@@ -345,6 +345,17 @@ static void spread_gated_bias(const locus_backward_worker *w, const locus_gradie
     if (w->slot->bias != NULL) spread_bias(w, w->gated);
 }
 
+static void spread_run(const locus_backward_worker *w, int64_t m, int64_t n, int64_t count,
+                       const double *ds, const locus_tensors *twins)
+{
+    const locus_call *call = &w->head.plan->call;
+    const double *shared = w->scores.shared;
+    if (shared != NULL)
+        call->scheme->shared_grad(call, w->head.in, shared, w->head.h, m, n, count, ds, twins);
+    else
+        call->scheme->bias_grad(call, w->head.in, w->head.h, m, n, count, ds, twins);
+}
+
 /* The same of a bias by pair, run by run, to its parameters. */
 static void spread_pair_bias(const locus_backward_worker *w)
 {
@@ -357,8 +368,7 @@ static void spread_pair_bias(const locus_backward_worker *w)
         for (int64_t j = tile->from[i]; j < tile->to[i]; j++) w->pair_ds[j] = (double)ds[j];
         for (int64_t j = tile->from[i]; j < tile->to[i]; j += count) {
             count = locus_placed_run(&w->head, tile, i, j, &m, &n);
-            plan->call.scheme->bias_grad(&plan->call, w->head.in, w->head.h, m, n, count,
-                                         w->pair_ds + j, &twins);
+            spread_run(w, m, n, count, w->pair_ds + j, &twins);
         }
     }
 }

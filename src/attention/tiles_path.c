@@ -137,6 +137,7 @@ void locus_tiles_path_run(const locus_forward_call *call, int64_t task, uint32_t
     w.online.scores.tables = &w.tables;
     w.online.scores.prefetch = &w.prefetch;
     w.online.scores.bias = locus_head_bias(call->bias, w.head.h);
+    w.online.scores.shared = call->shared;
     if (call->tables != NULL) {
         w.tables = locus_tables_of_head(call->tables, w.head.h);
     } else {

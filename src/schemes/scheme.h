@@ -173,6 +173,16 @@ typedef struct locus_scheme {
     void (*bias_grad)(const locus_call *call, const locus_tensors *in, int64_t head, int64_t m,
                       int64_t n, int64_t count, const double *ds, const locus_tensors *grad);
 
+    /* Of a bias by pair: numbers that all heads, rows and runs share, `shared_count` of them, which
+     * `share` makes once per call, and the two hooks above that read them. NULL: there are none. */
+    int64_t (*shared_count)(const locus_call *call, const locus_tensors *shapes);
+    void (*share)(const locus_call *call, const locus_tensors *in, double *numbers);
+    void (*shared_run)(const locus_call *call, const locus_tensors *in, const double *numbers,
+                       int64_t head, int64_t m, int64_t n, int64_t count, float *values);
+    void (*shared_grad)(const locus_call *call, const locus_tensors *in, const double *numbers,
+                        int64_t head, int64_t m, int64_t n, int64_t count, const double *ds,
+                        const locus_tensors *grad);
+
     /* Where the bias is a look-up in the tensor `bias`: b_h(delta) = bias[bias_row(delta)][h].
      * attention/ evaluates the rule once per plan instead of once per head and call. */
     int64_t (*bias_row)(const locus_call *call, int64_t delta);
