@@ -121,8 +121,9 @@ static void softmax(operator_pool *p, const locus_workers *workers)
 static void embedding(operator_pool *p, const locus_workers *workers)
 {
     const locus_rows y = rows_of(p, p->to);
-    const locus_embedding terms[2] = {{p->parameters, p->width, p->id, 0, 1.0f},
-                                      {p->row, p->width, NULL, 0, 1.0f}};
+    const locus_embedding terms[2] = {
+        {.table = p->parameters, .stride = p->width, .id = p->id, .factor = 1.0f},
+        {.table = p->row, .stride = p->width, .factor = 1.0f}};
     locus_embedding_forward(workers, &y, terms, 2, p->width);
 }
 

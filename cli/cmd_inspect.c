@@ -10,11 +10,12 @@
 #include "inspect.h"
 #include "json.h"
 #include "model_call.h"
+#include "precision.h"
 #include "text.h"
 #include "values.h"
 
 typedef struct inspect_values {
-    const char *path;
+    const char *path, *precision;
     int json;
     int values;
 } inspect_values;
@@ -250,7 +251,13 @@ static int inspect_run(int argc, char **argv)
     locus_error error = {""};
     int exit_code = CLI_DONE;
     if (!cli_parse(&cmd_inspect, argc, argv, &values, &exit_code)) return exit_code;
-    if (model_call_is_folder(values.path)) return inspect_model(values.path, values.json);
+    uint32_t precision = 0;
+    exit_code = precision_read("inspect", values.precision, &precision);
+    if (exit_code != CLI_DONE) return exit_code;
+    if (model_call_is_folder(values.path))
+        return inspect_model(values.path, precision, values.json);
+    if (values.precision != NULL)
+        return cli_complain("inspect", CLI_USAGE, "--precision goes with the folder of a model");
     locus_status status = locus_file_open(&file, values.path, NULL, &error);
     if (status == LOCUS_OK)
         status =
@@ -278,6 +285,7 @@ static const cli_option inspect_options[] = {
      .help = "read the numbers too: range, mean, NaN, Inf, subnormal, zero",
      .kind = CLI_FLAG,
      .offset = offsetof(inspect_values, values)},
+    PRECISION_OPTION(.offset = offsetof(inspect_values, precision)),
     {.name = NULL},
 };
 
@@ -289,7 +297,7 @@ const cli_command cmd_inspect = {
         "and what would be refused and why. Of a file: reads the header of a safetensors file, refuses it where it breaks a rule of "
         "the format, and lists its tensors and metadata. Offsets are relative to the "
         "data section. Unsafe characters in names are printed as \\xNN.",
-    .usage = "MODEL | FILE [--json] [--values]",
+    .usage = "MODEL | FILE [--json] [--values] [--precision NAME]",
     .examples = inspect_examples,
     .options = inspect_options,
     .operand = {.name = "FILE",

@@ -6,10 +6,12 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "precision.h"
 #include "serve/serve.h"
 
 typedef struct serve_values {
     serve_options options;
+    const char *precision;
     const char *first;
     cli_words others;
 } serve_values;
@@ -47,6 +49,8 @@ static int serve_command(int argc, char **argv)
     const char *models[sizeof v.others.text / sizeof *v.others.text + 1];
     int exit_code = CLI_DONE;
     if (!cli_parse(&cmd_serve, argc, argv, &v, &exit_code)) return exit_code;
+    exit_code = precision_read("serve", v.precision, &v.options.precision);
+    if (exit_code != CLI_DONE) return exit_code;
     begin_anew(argc, argv);
     models[v.options.model_count++] = v.first;
     for (size_t i = 0; i < v.others.count; i++) models[v.options.model_count++] = v.others.text[i];
@@ -110,6 +114,7 @@ static const cli_option serve_options_table[] = {
      .help = "ceiling of the instruction set",
      .kind = CLI_ISA,
      FIELD(isa)},
+    PRECISION_OPTION(.offset = offsetof(serve_values, precision)),
     {.name = "quiet", .help = "no line on stderr for each request", .kind = CLI_FLAG, FIELD(quiet)},
     {.name = NULL},
 };

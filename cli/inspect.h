@@ -4,7 +4,9 @@
 
 /* locus inspect: cmd_inspect.c for a tensor file, inspect_model.c for the folder of a model. */
 
+#include <stdint.h>
+
 /* An exit code. */
-int inspect_model(const char *folder, int as_json);
+int inspect_model(const char *folder, uint32_t precision, int as_json);
 
 #endif

@@ -169,6 +169,11 @@ static void print_plain(const inspection *x)
     row("memory");
     printf("%s bytes, packed for %s\n", text_thousands(memory, sizeof memory, info->bytes),
            info->isa);
+    if (info->precision != LOCUS_EXACT) {
+        row("precision");
+        printf("%s: %s\n", locus_precision_name(info->precision),
+               locus_precision_keeps(info->precision));
+    }
     print_scheme(x);
     row("tokenizer");
     if (x->tokenizer != NULL)
@@ -231,6 +236,8 @@ static void print_json(const inspection *x)
         json_integer(&j, "most_tokens", info->most_tokens);
         json_integer(&j, "parameters", info->parameters);
         json_size(&j, "bytes", info->bytes);
+        json_text(&j, "precision", locus_precision_name(info->precision));
+        json_text(&j, "keeps", locus_precision_keeps(info->precision));
         json_scheme(&j, x);
         json_text(&j, "tokenizer", x->tokenizer != NULL ? x->words.kind : NULL);
         json_text(&j, "tokenizer_file", x->tokenizer != NULL ? x->words.source : NULL);
@@ -268,17 +275,18 @@ static int holds_a_model(const char *folder)
     return length > 0 && (size_t)length < sizeof path && access(path, F_OK) == 0;
 }
 
-int inspect_model(const char *folder, int as_json)
+int inspect_model(const char *folder, uint32_t precision, int as_json)
 {
     if (!holds_a_model(folder))
         return cli_complain(
             "inspect", CLI_REFUSED,
             "%s: found a folder without config.json, expected the folder of a model", folder);
+    const locus_model_config config = {.size = sizeof config, .precision = precision};
     inspection x = {.folder = folder,
                     .info = {.size = sizeof x.info},
                     .words = {.size = sizeof x.words}};
     locus_error error = {""};
-    locus_status status = locus_model_open(&x.model, folder, NULL, &error);
+    locus_status status = locus_model_open(&x.model, folder, &config, &error);
     if (status == LOCUS_OK) status = look(&x, &error);
     if (status != LOCUS_OK) refuse(&x, "%s", error.text);
     if (as_json)

@@ -22,10 +22,11 @@ typedef struct run_generation {
 
 typedef struct run_values {
     const char *model, *tokenizer, *task, *pair, *file, *ids, *decoder_ids, *features, *isa,
-        *output, *labels, *hypothesis, *rank;
+        *output, *labels, *hypothesis, *rank, *precision;
     run_generation generation;
     cli_words texts;
     uint32_t threads, truncate, tokens_per_batch;
+    uint32_t rounding; /* locus_precision, of `precision` */
     int json, multi_label;
 } run_values;
 

@@ -113,7 +113,8 @@ static int open_tokenizer(run_session *s)
 static int open_model(run_session *s)
 {
     const run_values *v = s->values;
-    const locus_model_config config = {.size = sizeof config, .threads = v->threads, .isa = v->isa};
+    const locus_model_config config = {
+        .size = sizeof config, .threads = v->threads, .isa = v->isa, .precision = v->rounding};
     locus_error error = {""};
     const locus_status status = locus_model_open(&s->model, v->model, &config, &error);
     if (status != LOCUS_OK)

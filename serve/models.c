@@ -32,7 +32,8 @@ static locus_status load(loaded **out, const server *s, const char *folder, locu
 {
     const locus_model_config config = {.size = sizeof config,
                                        .threads = s->options->threads,
-                                       .isa = s->options->isa};
+                                       .isa = s->options->isa,
+                                       .precision = s->options->precision};
     loaded *l = calloc(1, sizeof *l);
     if (l == NULL) return LOCUS_ERR_MEMORY;
     l->holders = 1;

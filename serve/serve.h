@@ -23,6 +23,7 @@ typedef struct serve_options {
     uint32_t max_queue;       /* texts that wait for one model                           */
     uint32_t max_connections; /* at a time                                               */
     uint32_t max_memory;      /* MiB of all requests together                            */
+    uint32_t precision;       /* locus_precision of every model                          */
     uint32_t timeout;         /* seconds to send a request, or to take an answer         */
     int quiet;                /* 1: no line for each request                             */
 } serve_options;

@@ -29,10 +29,24 @@ typedef struct locus_model_config {
     const char *isa;  /* ceiling, as in locus_config                                 */
     const locus_allocator *allocator; /* NULL: malloc                                */
     uint32_t trainable; /* 1: its weights may change and have gradients, see below    */
-    uint32_t reserved;  /* 0                                                         */
+    uint32_t precision; /* locus_precision; 0: exact                                 */
 } locus_model_config;
 
-/* Reads, checks, converts (F16 and BF16 become F32) and packs the weights. `config` may be NULL.
+/* What linear maps are computed in. Never chosen by the library. In integers, a text has the same bits
+ * alone and in a batch, for any number of threads; linear maps have the same bits on every instruction
+ * set. docs/precision.md: errors and speeds. */
+typedef enum locus_precision {
+    LOCUS_EXACT = 0, /* float32 */
+    LOCUS_I16,       /* integers of 16 bits: about half the time, a thousandth off            */
+    LOCUS_INT8,      /* of 8 bits: a quarter to two fifths of the time, some hundredths off */
+} locus_precision;
+/* "exact", "i16", "int8"; NULL beyond the last. */
+LOCUS_API const char *locus_precision_name(uint32_t precision);
+/* One line: what is kept as what; NULL beyond the last. */
+LOCUS_API const char *locus_precision_keeps(uint32_t precision);
+
+/* Reads, checks, converts (F16 and BF16 become F32) and packs the weights, or rounds
+ * them to integers as `precision` says. `config` may be NULL.
  * LOCUS_ERR_FORMAT: the folder is refused; `error` names the file, the key or the tensor, what was
  * found and what was expected. The model is immutable: passes and threads share it. */
 LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_open(locus_model **model, const char *folder,
@@ -96,6 +110,8 @@ typedef struct locus_model_info {
     int64_t cut_tokens; /* <locus/texts.h> cuts texts to so many, as sentence-transformers does;
                                  0: it does not */
     const char *prompt; /* and puts this before each; NULL: nothing */
+    uint32_t precision; /* locus_precision it was opened with */
+    uint32_t reserved;  /* 0 */
 } locus_model_info;
 /* Fill *info, whose size is set, up to that size. Texts live as long as the model. */
 LOCUS_API void locus_model_describe(const locus_model *model, locus_model_info *info);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/cpu.h"
+#include "kernels/kernels.h"
 
 #define LOCUS_QUANT_TABLE(name) extern const locus_quant_kernels locus_quant_##name;
 #include "kernels/quant.inc"

@@ -5,6 +5,7 @@
 #include "core/memory.h"
 #include "core/size.h"
 #include "model/ops/ops.h"
+#include "model/precision.h"
 #include "model/run.h"
 
 /* Tensors are read when the first operator asks for them, and go with the last one unless passes read
@@ -69,8 +70,12 @@ void program_unload(program *p)
             !program_trains(p, p->values[v].data))
             locus_release(p->allocator, p->values[v].data);
         locus_release(p->allocator, p->values[v].packed);
+        locus_release(p->allocator, p->values[v].quantized);
+        locus_release(p->allocator, p->values[v].words);
         p->values[v].data = NULL;
         p->values[v].packed = NULL;
+        p->values[v].quantized = NULL;
+        p->values[v].words = NULL;
     }
     locus_release(p->allocator, p->trained);
     p->trained = NULL;
@@ -166,18 +171,55 @@ static locus_status read_trained(loader *l)
 
 /* ---- weights of products ---- */
 
-static int is_packed(const op *o, int input)
+static int is_packed(const program *p, const op *o, int input)
 {
-    return input == 1 && (o->kind == &op_map || o->kind == &op_convolve);
+    return (input == 1 && (o->kind == &op_map || o->kind == &op_convolve)) ||
+           precision_of(p, o, input) != LOCUS_QUANT_KINDS;
+}
+
+/* The tensor of a constant that has one. */
+static locus_tensor matrix_of(const program *p, value v)
+{
+    const value_info *i = &p->values[v];
+    return locus_view(data_of(p, v), LOCUS_F32, 2, (const int64_t[]){i->count, i->width});
+}
+
+/* The handle lies in front of what it points to. */
+static locus_status quantize_map(loader *l, value_info *w, const locus_tensor *weight,
+                                 locus_quant_kind kind)
+{
+    uint64_t bytes = 0;
+    void *memory = NULL;
+    if (!locus_quantized_bytes(&bytes, kind, w->width, w->count)) return no_memory(l->error);
+    LOCUS_TRY(take(l->p, bytes + LOCUS_ALIGNMENT, &memory, l->error));
+    w->quantized = memory;
+    *w->quantized = locus_quantize_weight(l->p->integers, kind, weight,
+                                          (char *)memory + LOCUS_ALIGNMENT, l->p->workers.threads);
+    return LOCUS_OK;
+}
+
+static locus_status quantize_words(loader *l, value_info *w, const locus_tensor *table,
+                                   locus_quant_kind kind)
+{
+    uint64_t bytes = 0;
+    void *memory = NULL;
+    if (!locus_quantized_table_bytes(&bytes, kind, w->count, w->width)) return no_memory(l->error);
+    LOCUS_TRY(take(l->p, bytes + LOCUS_ALIGNMENT, &memory, l->error));
+    w->words = memory;
+    *w->words =
+        locus_quantize_table(kind, table, (char *)memory + LOCUS_ALIGNMENT, l->p->workers.threads);
+    return LOCUS_OK;
 }
 
 static locus_status pack_map(loader *l, const op *o)
 {
     value_info *w = &l->p->values[o->in[1]];
-    const locus_tensor weight =
-        locus_view(data_of(l->p, o->in[1]), LOCUS_F32, 2, (const int64_t[]){w->count, w->width});
+    const locus_tensor weight = matrix_of(l->p, o->in[1]);
+    const locus_quant_kind kind = precision_of(l->p, o, 1);
     uint64_t bytes = 0;
     void *memory = NULL;
+    if (kind != LOCUS_QUANT_KINDS && locus_quantizes(&weight))
+        return quantize_map(l, w, &weight, kind);
     if (!locus_packed_bytes(&bytes, w->width, w->count)) return no_memory(l->error);
     LOCUS_TRY(take(l->p, bytes + LOCUS_ALIGNMENT, &memory, l->error));
     w->packed = memory;
@@ -205,6 +247,30 @@ static locus_status pack_convolution(loader *l, const op *o)
     return LOCUS_OK;
 }
 
+/* The words that an embedding gathers. What cannot be quantized stays as it is. */
+static locus_status pack_words(loader *l, const op *o)
+{
+    for (int k = 0; k < OP_INPUTS; k++) {
+        const locus_quant_kind kind = precision_of(l->p, o, k);
+        if (kind == LOCUS_QUANT_KINDS || precision_packed(l->p, o, k)) continue;
+        const locus_tensor table = matrix_of(l->p, o->in[k]);
+        if (locus_quantizes(&table))
+            LOCUS_TRY(quantize_words(l, &l->p->values[o->in[k]], &table, kind));
+        else
+            l->stays[root_of(l->p, o->in[k])] = 1;
+    }
+    return LOCUS_OK;
+}
+
+/* What passes read in another form. */
+static locus_status pack(loader *l, const op *o)
+{
+    if (o->kind == &op_embed) return pack_words(l, o);
+    if ((o->kind != &op_map && o->kind != &op_convolve) || precision_packed(l->p, o, 1))
+        return LOCUS_OK;
+    return o->kind == &op_map ? pack_map(l, o) : pack_convolution(l, o);
+}
+
 /* ---- operators ---- */
 
 static void count_uses(loader *l)
@@ -216,7 +282,8 @@ static void count_uses(loader *l)
             if (o->in[k] == NONE || !p->values[o->in[k]].constant) continue;
             const value root = root_of(p, o->in[k]);
             l->uses[root]++;
-            if (p->trains || (!p->values[o->out].constant && !is_packed(o, k))) l->stays[root] = 1;
+            if (p->trains || (!p->values[o->out].constant && !is_packed(p, o, k)))
+                l->stays[root] = 1;
         }
 }
 
@@ -232,7 +299,7 @@ static locus_status settle(loader *l, const op *o)
     program *p = l->p;
     for (int k = 0; k < OP_INPUTS; k++) {
         if (o->in[k] == NONE || !p->values[o->in[k]].constant) continue;
-        if (is_packed(o, k) && p->values[o->in[k]].packed != NULL) continue;
+        if (is_packed(p, o, k) && precision_packed(p, o, k)) continue;
         LOCUS_TRY(provide(l, root_of(p, o->in[k])));
         l->r.at[o->in[k]] = data_of(p, o->in[k]);
     }
@@ -240,9 +307,8 @@ static locus_status settle(loader *l, const op *o)
         LOCUS_TRY(take_value(p, root_of(p, o->out), l->error));
         l->r.at[o->out] = data_of(p, o->out);
         LOCUS_TRY(o->kind->forward(&l->r, o));
-    } else if (!p->trains && (o->kind == &op_map || o->kind == &op_convolve) &&
-               p->values[o->in[1]].packed == NULL)
-        LOCUS_TRY(o->kind == &op_map ? pack_map(l, o) : pack_convolution(l, o));
+    } else if (!p->trains)
+        LOCUS_TRY(pack(l, o));
     for (int k = 0; k < OP_INPUTS; k++)
         if (o->in[k] != NONE && p->values[o->in[k]].constant) release(l, o->in[k]);
     return LOCUS_OK;

@@ -12,6 +12,7 @@
 #include "core/memory.h"
 #include "model/generate/generate.h"
 #include "model/gguf.h"
+#include "model/precision.h"
 
 /* ---- config.json ---- */
 
@@ -121,7 +122,7 @@ static locus_status set_workers(locus_model *m, const locus_model_config *config
                                        .threads = m->workers.threads,
                                        .second_cache = locus_cpu_caches().second};
     m->program.trains = config != NULL && config->trainable != 0;
-    return LOCUS_OK;
+    return precision_set(&m->program, config, error);
 }
 
 /* The weights of maps behind a pooling. */
@@ -147,6 +148,7 @@ static locus_status load(locus_model *m, const char *folder, locus_error *error)
         m->stacks[0].head = LOCUS_MODEL_NO_HEAD;
     locus_status status = open_maps(m, &checkpoint, folder, error);
     if (status == LOCUS_OK) status = model_assemble(m, &checkpoint, error);
+    m->program.generates = model_last_stack(m)->head == LOCUS_MODEL_GENERATE;
     if (status == LOCUS_OK) status = program_load(&m->program, error);
     m->program.checkpoint = NULL;
     model_checkpoint_close(&checkpoint);
@@ -239,7 +241,9 @@ void model_describe_layers(const locus_model *m, int stack, locus_model_info *in
         .decoder_layers = stack == 0 && m->stack_count > 1 ? decoder->layers : 0,
         .next_tokens = decoder->head == LOCUS_MODEL_GENERATE ? decoder->vocabulary : 0,
         .threads = m->workers.threads,
-        .isa = m->workers.kernels->isa,
+        .isa = m->program.precision == LOCUS_EXACT ? m->workers.kernels->isa
+                                                   : m->program.integers->isa,
+        .precision = m->program.precision,
     };
     locus_hand_back(info, &found, sizeof found);
 }

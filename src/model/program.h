@@ -23,6 +23,7 @@
 #include "nn/linear.h"
 #include "nn/norm.h"
 #include "nn/pooling.h"
+#include "nn/quantized.h"
 
 typedef int32_t value; /* its number */
 enum { NONE = -1, OP_INPUTS = 14, MOVE_AXES = 3 };
@@ -67,6 +68,8 @@ typedef struct value_info {
     int given;            /* 1: comes with a batch or with the lengths                  */
     float *data;          /* of constants; owned by those without base                  */
     locus_packed *packed; /* of weights that are not trained; owned                     */
+    locus_quantized *quantized;   /* in its place; owned */
+    locus_quantized_table *words; /* of a table in integers; owned */
     gift_kind gives;
     int stack;
     int64_t index;
@@ -221,7 +224,10 @@ typedef struct program {
     int trains;
     float *trained;
     int64_t trained_count, trained_tensors;
-    uint64_t bytes; /* of all weights */
+    uint64_t bytes;                      /* of all weights */
+    uint32_t precision;                  /* locus_precision */
+    int generates;                       /* 1: its last stack continues texts */
+    const locus_quant_kernels *integers; /* of maps in integers */
     int64_t parameters;
     /* building */
     model_checkpoint *checkpoint;

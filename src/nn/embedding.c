@@ -21,10 +21,15 @@ static void gather_rows(void *context, size_t index, uint32_t worker)
     const int64_t past = locus_least(first + j->task_rows, j->rows->count);
     (void)worker;
     for (int64_t i = first; i < past; i++)
-        for (int64_t t = 0; t < j->term_count; t++)
-            j->kernels->scale_rows(locus_row(j->rows, i), 0,
-                                   j->terms[t].table + place_of(&j->terms[t], i), 0, NULL,
-                                   j->terms[t].factor, 1, j->width, t > 0);
+        for (int64_t t = 0; t < j->term_count; t++) {
+            const locus_embedding *term = &j->terms[t];
+            if (term->words != NULL)
+                locus_quantized_row(term->words, term->id != NULL ? term->id[i] : term->same,
+                                    term->factor, t > 0, locus_row(j->rows, i));
+            else
+                j->kernels->scale_rows(locus_row(j->rows, i), 0, term->table + place_of(term, i), 0,
+                                       NULL, term->factor, 1, j->width, t > 0);
+        }
 }
 
 void locus_embedding_forward(const locus_workers *workers, const locus_rows *y,

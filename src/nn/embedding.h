@@ -7,6 +7,7 @@
  * one term per table, in their order: tokens, token types, positions. Backward, the rows of dy are
  * added to the rows of dT they came from, in the order of i. Ids are the caller's to check. */
 
+#include "nn/quantized_table.h"
 #include "nn/rows.h"
 
 typedef struct locus_embedding {
@@ -14,7 +15,8 @@ typedef struct locus_embedding {
     int64_t stride;
     const int32_t *id; /* [rows]; NULL: `same` for every row */
     int32_t same;
-    float factor; /* 1, or sqrt(width) where a model scales its embeddings */
+    float factor;                       /* 1, or sqrt(width) where a model scales its embeddings */
+    const locus_quantized_table *words; /* forward: in place of table; NULL: none */
 } locus_embedding;
 
 /* y overlaps no table. */

@@ -35,9 +35,10 @@ static void check_embedding(const locus_kernels *kernels, int64_t count, int64_t
             id[k][i] =
                 k == 0 ? (int32_t)(test_uniform(9, (uint64_t)i) * TABLE) : (int32_t)i % TABLE;
     }
-    const locus_embedding terms[3] = {{tables[0].rows.data, tables[0].rows.stride, id[0], 0, 2.5f},
-                                      {tables[1].rows.data, tables[1].rows.stride, NULL, 1, 1.0f},
-                                      {tables[2].rows.data, tables[2].rows.stride, id[1], 0, 1.0f}};
+    const locus_embedding terms[3] = {
+        {tables[0].rows.data, tables[0].rows.stride, id[0], 0, 2.5f, NULL},
+        {tables[1].rows.data, tables[1].rows.stride, NULL, 1, 1.0f, NULL},
+        {tables[2].rows.data, tables[2].rows.stride, id[1], 0, 1.0f, NULL}};
     const locus_workers workers = {kernels, 2};
     operand_fill(&grad, 5, -1.0, 1.0);
     for (int64_t n = 0; n < TABLE * width; n++)
@@ -85,7 +86,7 @@ static void test_embedding_bits(const locus_kernels *kernels)
     for (int k = 0; k < 4; k++) {
         grad[k] = operand_new(3, 200, 0);
         operand_fill(&grad[k], 2, 0.0, 0.0);
-        const locus_embedding term = {NULL, 200, id, 0, 1.0f};
+        const locus_embedding term = {NULL, 200, id, 0, 1.0f, NULL};
         locus_embedding_backward(&(locus_workers){kernels, threads[k]}, grad[k].rows.data, &term,
                                  &dy.rows, 200);
         CHECK(operand_same_bits(&grad[0], &grad[k]), "%u threads give other bits",

@@ -140,7 +140,12 @@ class Tokenizer:
 class Model:
     info: dict[str, Any]
     def __init__(
-        self, folder: str | PathLike[str], *, threads: int = 0, tokenizer: str | PathLike[str] | None = None
+        self,
+        folder: str | PathLike[str],
+        *,
+        threads: int = 0,
+        tokenizer: str | PathLike[str] | None = None,
+        precision: Literal["exact", "i16", "int8"] = "exact",
     ) -> None: ...
     @property
     def tokenizer(self) -> Tokenizer: ...

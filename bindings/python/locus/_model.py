@@ -95,8 +95,8 @@ def _behind(prompt, text):
     return prompt.encode() + text if isinstance(text, bytes) else prompt + text
 
 
-def _reopened(folder, threads, tokenizer):
-    return Model(folder, threads=threads, tokenizer=tokenizer)
+def _reopened(folder, threads, tokenizer, precision):
+    return Model(folder, threads=threads, tokenizer=tokenizer, precision=precision)
 
 
 class Model:
@@ -112,10 +112,13 @@ class Model:
 
     A model does what its head is for; `task` asks for something else. A text gives the same bits alone and in any batch.
     The model never changes; threads may share it. `locus.torch.Model` trains one.
+
+    precision="i16" computes linear maps in integers of 16 bits (about half the time, a thousandth off), "int8" of 8 bits
+    (a quarter to two fifths, some hundredths off): docs/precision.md. It is never chosen without being asked for.
     """
 
-    def __init__(self, folder, *, threads=0, tokenizer=None, _trainable=False):
-        self._handle = _native.model_open(folder, threads, _trainable)
+    def __init__(self, folder, *, threads=0, tokenizer=None, precision="exact", _trainable=False):
+        self._handle = _native.model_open(folder, threads, _trainable, precision)
         self._folder, self._threads = folder, threads
         self._tokenizer_path = folder if tokenizer is None else tokenizer
         self.info = _native.model_info(self._handle)
@@ -123,7 +126,8 @@ class Model:
 
     def __reduce__(self):
         """A copy in another process reads the folder again."""
-        return _reopened, (os.path.abspath(os.fspath(self._folder)), self._threads, os.path.abspath(os.fspath(self._tokenizer_path)))
+        paths = [os.path.abspath(os.fspath(path)) for path in (self._folder, self._tokenizer_path)]
+        return _reopened, (paths[0], self._threads, paths[1], self.info["precision"])
 
     def __deepcopy__(self, memo):
         return self  # it never changes

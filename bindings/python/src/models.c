@@ -18,17 +18,36 @@ locus_model *native_model_of(PyObject *capsule)
     return PyCapsule_GetPointer(capsule, model_name);
 }
 
+/* *precision of its name. 0, with the error set: there is none. */
+static int precision_of(PyObject *text, uint32_t *precision)
+{
+    PyObject *bytes = PyUnicode_AsUTF8String(text);
+    if (bytes == NULL) return 0;
+    uint32_t i = 0;
+    while (locus_precision_name(i) != NULL &&
+           strcmp(locus_precision_name(i), PyBytes_AsString(bytes)) != 0)
+        i++;
+    Py_DECREF(bytes);
+    *precision = i;
+    if (locus_precision_name(i) != NULL) return 1;
+    PyErr_Format(PyExc_ValueError, "precision: expected exact, i16 or int8, got %R", text);
+    return 0;
+}
+
 PyObject *native_model_open(PyObject *module, PyObject *const *args, Py_ssize_t count)
 {
     (void)module;
-    if (native_check_count("model_open", count, 3) != 0) return NULL;
+    if (native_check_count("model_open", count, 4) != 0) return NULL;
     const long threads = PyLong_AsLong(args[1]);
     const int trainable = PyObject_IsTrue(args[2]);
-    PyObject *bytes = PyErr_Occurred() ? NULL : native_path(args[0]);
+    uint32_t precision = LOCUS_EXACT;
+    PyObject *bytes =
+        PyErr_Occurred() || !precision_of(args[3], &precision) ? NULL : native_path(args[0]);
     if (bytes == NULL) return NULL;
     const locus_model_config config = {.size = sizeof config,
                                        .threads = threads > 0 ? (uint32_t)threads : 0,
-                                       .trainable = trainable == 1};
+                                       .trainable = trainable == 1,
+                                       .precision = precision};
     const char *name = PyBytes_AsString(bytes);
     locus_model *model = NULL;
     locus_error error = {.text = ""};
@@ -72,7 +91,7 @@ PyObject *native_model_info(PyObject *module, PyObject *capsule)
     if (info.head == LOCUS_MODEL_SPAN) head = "answer";
     if (info.head == LOCUS_MODEL_FILL) head = "fill";
     if (info.head == LOCUS_MODEL_GENERATE) head = "generate";
-    return Py_BuildValue("{sssssssLsLsLsLsLsLsLsLsLsLsLsLsLsLsisisssssssLsLszsN}", "family",
+    return Py_BuildValue("{sssssssLsLsLsLsLsLsLsLsLsLsLsLsLsLsisisssssssssLsLszsN}", "family",
                          info.family, "positions", info.positions, "scheme", info.scheme, "width",
                          (long long)info.width, "last_width", (long long)info.last_width, "layers",
                          (long long)info.layers, "heads", (long long)info.heads, "head_dim",
@@ -84,9 +103,10 @@ PyObject *native_model_info(PyObject *module, PyObject *capsule)
                          (long long)info.next_tokens, "qkv_width", (long long)info.qkv_width,
                          "modules", (int)info.modules, "multi_label", (int)info.multi_label, "head",
                          head, "unread_head", info.unread_head != NULL ? info.unread_head : "",
-                         "embedding", info.embedding, "embedding_width",
-                         (long long)info.embedding_width, "cut_tokens", (long long)info.cut_tokens,
-                         "prompt", info.prompt, "labels", labels);
+                         "precision", locus_precision_name(info.precision), "embedding",
+                         info.embedding, "embedding_width", (long long)info.embedding_width,
+                         "cut_tokens", (long long)info.cut_tokens, "prompt", info.prompt, "labels",
+                         labels);
 }
 
 /* ---- running ---- */

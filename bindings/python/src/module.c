@@ -222,7 +222,7 @@ static PyMethodDef methods[] = {
     {"sinusoids", native_sinusoids, METH_VARARGS,
      "sinusoids(table, width, first, count) -> rows of doubles"},
     {"model_open", FAST(native_model_open), METH_FASTCALL,
-     "model_open(folder, threads, trainable) -> model"},
+     "model_open(folder, threads, trainable, precision) -> model"},
     {"model_info", native_model_info, METH_O, "model_info(model) -> dict"},
     {"model_run", FAST(native_model_run), METH_FASTCALL,
      "model_run(model, ids, types, offsets, rows, decoder_ids, decoder_offsets, what, keep) -> dict"},

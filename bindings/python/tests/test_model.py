@@ -2,6 +2,7 @@
 """Trained models: a small BERT with made-up weights, against transformers where it is there."""
 
 import os
+import pickle
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,20 @@ def test_embed(folder):
         np.testing.assert_array_equal(model(text), vector)  # alone: the same bits
         np.testing.assert_allclose(model.hidden(text)[-1].mean(axis=0), vector, atol=1e-6)
     assert "bert, 2 layers of 8" in repr(model)
+
+
+@pytest.mark.parametrize("precision, most", [("i16", 1e-3), ("int8", 5e-2)])
+def test_precision(folder, precision, most):
+    exact, model = locus.Model(folder), locus.Model(folder, precision=precision)
+    assert exact.info["precision"] == "exact" and model.info["precision"] == precision
+    want, got = exact(TEXTS), model(TEXTS)
+    assert np.array_equal(got, pickle.loads(pickle.dumps(model))(TEXTS))
+    for text, vector in zip(TEXTS, got):
+        np.testing.assert_array_equal(model(text), vector)  # alone: the same bits
+    off = np.linalg.norm(got - want) / np.linalg.norm(want)
+    assert 0 < off < most
+    with pytest.raises(ValueError, match="expected exact, i16 or int8, got 'half'"):
+        locus.Model(folder, precision="half")
 
 
 @pytest.mark.parametrize("tokens", [2047, 2048, 2049, 4095, 4096, 4097])

@@ -13,9 +13,12 @@ static int64_t set_terms(const run *r, const op *o, locus_embedding terms[TERMS]
 {
     int64_t count = 0;
     for (; count < TERMS && o->in[count] != NONE; count++)
-        terms[count] = (locus_embedding){run_at(r, o->in[count]), r->p->values[o->out].width,
-                                         run_numbers(r, o->as.embed.by[count], o->as.embed.stack),
-                                         0, count == 0 ? o->as.embed.factor : 1.0f};
+        terms[count] =
+            (locus_embedding){.table = run_at(r, o->in[count]),
+                              .stride = r->p->values[o->out].width,
+                              .words = r->p->values[o->in[count]].words,
+                              .id = run_numbers(r, o->as.embed.by[count], o->as.embed.stack),
+                              .factor = count == 0 ? o->as.embed.factor : 1.0f};
     return count;
 }
 
@@ -44,8 +47,10 @@ static locus_status embed_backward(const run *r, const op *o)
 
 static locus_embedding picked(const run *r, const op *o)
 {
-    return (locus_embedding){run_at(r, o->in[0]), r->p->values[o->out].width,
-                             run_numbers(r, o->as.embed.by[0], 0), 0, 1.0f};
+    return (locus_embedding){.table = run_at(r, o->in[0]),
+                             .stride = r->p->values[o->out].width,
+                             .id = run_numbers(r, o->as.embed.by[0], 0),
+                             .factor = 1.0f};
 }
 
 /* All rows: where nobody asks for some, and where the others are gone already. */
