@@ -81,6 +81,15 @@ static locus_status add_heads(locus_picture *p, const picture_call *call, locus_
     return LOCUS_OK;
 }
 
+/* More heads than curves can be told apart: the title says which are shown. */
+static const char *title_of_heads(locus_picture *p, const picture_call *call)
+{
+    if (p->values->head >= 0 || call->info.heads <= PICTURE_HEADS)
+        return "bias by distance, one curve per head";
+    return picture_text(p, "bias by distance, heads 0 to %d of %d", PICTURE_HEADS - 1,
+                        (int)call->info.heads);
+}
+
 /* The options that make the table of the rows picture, as settings, and how far its rule goes. */
 typedef struct table_rule {
     locus_problem_setting settings[4];
@@ -131,8 +140,7 @@ static locus_status draw_bias(locus_picture *p)
     if (term == SIZE_MAX) {
         status = picture_judge(p, locus_fail(p->error, LOCUS_ERR_TENSOR, "the call has no bias"));
     } else {
-        locus_panel *panel =
-            picture_panel(p, LOCUS_PANEL_LINES, "bias by distance, one curve per head");
+        locus_panel *panel = picture_panel(p, LOCUS_PANEL_LINES, title_of_heads(p, &call));
         panel->x = (locus_axis){.label = "distance m \u2212 n", .unit = "tokens"};
         panel->y = (locus_axis){.label = "added to the score"};
         status = add_heads(p, &call, panel, term);

@@ -99,7 +99,12 @@ static locus_status draw_attention(locus_picture *p)
         if (only >= 0 ? h != only : h >= heads) continue;
         status = take_pairs(p, &call, h, &all);
         if (status == LOCUS_OK && !picture_failed(p))
-            add_weights(p, &call, &all, picture_text(p, "attention, head %d", (int)h));
+            add_weights(p, &call, &all,
+                        picture_text(p,
+                                     only < 0 && heads < call.info.heads
+                                         ? "attention, head %d of %d"
+                                         : "attention, head %d",
+                                     (int)h, (int)call.info.heads));
     }
     share_scale(p, first, 0);
     p->made_up |= p->loaded == NULL;

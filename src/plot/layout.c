@@ -3,6 +3,8 @@
 
 #include <math.h>
 
+#define NAME_ROW (TEXT_SIZE + 1.0) /* of a row that has a name */
+
 /* ---- measuring a panel ---- */
 
 /* Bold letters are a tenth wider. */
@@ -75,12 +77,19 @@ static void measure_rows(plot_frame *frame, double extent)
         plot_axis_names(y);
         const double each = extent / (double)y->cells;
         y->turned = 0;
-        y->every = each < TEXT_SIZE + 1.0 ? (size_t)ceil((TEXT_SIZE + 1.0) / each) : 1;
+        y->every = each < NAME_ROW - 1e-6 ? (size_t)ceil(NAME_ROW / each) : 1;
     } else {
         plot_axis_numbers(y, 26.0);
         if (y->cells == 0 && y->ticks.count < 3) /* closer, rather than without a scale */
             plot_axis_numbers(y, 17.0);
     }
+}
+
+/* As high as its shape asks for, or higher: no row goes without its name. */
+static double data_height(const plot_frame *frame, const locus_panel *panel, double aspect)
+{
+    const int named = panel->kind == LOCUS_PANEL_HEATMAP && panel->y.names != NULL;
+    return fmax(aspect * frame->w, named ? NAME_ROW * (double)panel->rows : 0.0);
 }
 
 static void measure_columns(plot_frame *frame, double extent)
@@ -115,7 +124,7 @@ void plot_measure(plot_frame *frame, const locus_panel *panel, double width)
         labels = fmax(labels, frame->y.labels);
         frame->left = beside + labels;
         frame->w = fmax(20.0, width - frame->left - right);
-        frame->h = aspect * frame->w;
+        frame->h = data_height(frame, panel, aspect);
     } while (labels > before);
     measure_rows(frame, frame->h);
     measure_columns(frame, frame->w);

@@ -577,6 +577,40 @@ static void test_bands(void)
     }
 }
 
+/* Rows of categories are never thinned: at any width each has its name. */
+static void test_row_names(void)
+{
+    enum { ROWS = 17, COLUMNS = 60 };
+    static char names[ROWS][16];
+    const char *list[ROWS + 1] = {NULL};
+    double values[ROWS * COLUMNS];
+    for (int i = 0; i < ROWS * COLUMNS; i++) values[i] = i % 7;
+    for (int i = 0; i < ROWS; i++) {
+        snprintf(names[i], sizeof names[i], "scheme-%c", 'a' + i);
+        list[i] = names[i];
+    }
+    const locus_panel panel = {.size = sizeof panel,
+                               .kind = LOCUS_PANEL_HEATMAP,
+                               .values = values,
+                               .rows = ROWS,
+                               .columns = COLUMNS,
+                               .y = {.names = list}};
+    const locus_figure figure = {.size = sizeof figure, .panels = &panel, .panel_count = 1};
+    for (uint32_t width = 240; width <= 1200; width += 240) {
+        locus_text out = {0};
+        const locus_render render = {.size = sizeof render, .width = width};
+        if (!check_begin("plot/row-names/%u", (unsigned)width)) continue;
+        CHECK(locus_figure_render(&figure, LOCUS_FORMAT_SVG, &render, &out, NULL) == LOCUS_OK,
+              "refused");
+        for (int i = 0; i < ROWS; i++) {
+            char text[24];
+            snprintf(text, sizeof text, ">%.15s<", names[i]);
+            CHECK(out.data != NULL && strstr(out.data, text) != NULL, "no name of row %d", i);
+        }
+        locus_text_free(&out);
+    }
+}
+
 int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
@@ -591,5 +625,6 @@ int main(int argc, char **argv)
     test_refusals();
     test_memory();
     test_bands();
+    test_row_names();
     return check_finish("plot");
 }
