@@ -37,6 +37,8 @@ DISENTANGLED = dict(
     max_position_embeddings=64,
 )
 
+MODERN = dict(SMALL, max_position_embeddings=64, pad_token_id=0, cls_token_id=1, sep_token_id=2, reference_compile=False)
+
 # name: family of transformers, configuration
 RANDOM = {
     "bert": ("Bert", dict(SMALL, max_position_embeddings=64)),
@@ -56,6 +58,11 @@ RANDOM = {
     "electra-wide": ("Electra", dict(SMALL, embedding_size=48, max_position_embeddings=64)),
     "albert": ("Albert", dict(SMALL, embedding_size=24, max_position_embeddings=64)),
     "mpnet": ("MPNet", dict(SMALL, max_position_embeddings=66)),
+    "modernbert": ("ModernBert", dict(MODERN, local_attention=8, global_attn_every_n_layers=2)),
+    "modernbert-biased": (
+        "ModernBert",
+        dict(MODERN, norm_bias=True, attention_bias=True, mlp_bias=True, local_rope_theta=None, hidden_activation="silu"),
+    ),
     "deberta-v3": ("DebertaV2", DISENTANGLED),
     "deberta-v2-convolution": ("DebertaV2", dict(DISENTANGLED, conv_kernel_size=3, conv_act="gelu")),
     "deberta-v2-few-positions": ("DebertaV2", dict(DISENTANGLED, position_buckets=256)),
@@ -191,7 +198,8 @@ def distances(folder, model, length):
     generator = torch.Generator().manual_seed(length)
     ids = torch.randint(0, model.config.vocab_size, (1, length), generator=generator)
     with torch.no_grad():
-        states = model(input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True).hidden_states
+        found = model(input_ids=ids, attention_mask=torch.ones_like(ids), output_hidden_states=True)
+    states = (*found.hidden_states[:-1], found.last_hidden_state)  # ModernBERT lists the last before its norm
     output = os.path.join(folder, "hidden.safetensors")
     run_locus(folder, ids[0].tolist(), "--task", "hidden", "-o", output)
     got = load_file(output)

@@ -188,6 +188,9 @@ const test_model test_models[] = {
      "\"encoder_ffn_dim\": 40, \"decoder_ffn_dim\": 30, \"vocab_size\": 50, "
      "\"max_position_embeddings\": 40, \"scale_embedding\": true, "
      "\"architectures\": [\"MarianMTModel\"]}"},
+    {"modernbert", "modernbert",
+     "{\"model_type\": \"modernbert\", " SIZES ", \"local_attention\": 6, "
+     "\"global_attn_every_n_layers\": 2, \"architectures\": [\"ModernBertModel\"]}"},
     {"bart", "bart",
      "{\"model_type\": \"bart\", " BART ", \"scale_embedding\": true, "
      "\"architectures\": [\"BartForConditionalGeneration\"]}"},

@@ -213,7 +213,8 @@ def compare_text(name, folder):
             more["decoder_input_ids"] = decoder_ids[i][None]
         out = model(input_ids=one[None], attention_mask=torch.ones(1, len(one)), output_hidden_states=True, **more)
         states = out.encoder_hidden_states if both else out.hidden_states
-        parts = {"last": states[-1], "logits": out.get("logits")}
+        last = states[-1] if both else out.get("last_hidden_state", states[-1])
+        parts = {"last": last, "logits": out.get("logits")}
         layers = len(states) - 1
         if both:
             parts["decoder"] = out.decoder_hidden_states[-1]
