@@ -11,12 +11,13 @@
 #include "cli.h"
 #include "commands.h"
 #include "demo.h"
+#include "digest.h"
 #include "page.h"
 #include "text.h"
 
 typedef struct demo_values {
     const char *output;
-    int quick, json;
+    int quick, json, digest;
 } demo_values;
 
 enum { PATH = 4000 };
@@ -83,6 +84,9 @@ static int demo_run(int argc, char **argv)
     if (!cli_parse(&cmd_demo, argc, argv, &values, &exit_code)) return exit_code;
     if (locus_isa_pick(NULL) == NULL)
         return cli_complain("demo", CLI_USAGE, "LOCUS_ISA does not name an instruction set");
+    if (values.digest && (values.output != NULL || values.quick))
+        return cli_complain("demo", CLI_USAGE, "--digest goes without --output and --quick");
+    if (values.digest) return digest_run(values.json);
     const char *page = values.output != NULL ? path : NULL;
     if (page != NULL) exit_code = make_folder(path, values.output, &made);
     if (exit_code == CLI_DONE) exit_code = demo_run_all(&d, values.quick);
@@ -104,6 +108,7 @@ static const cli_example demo_examples[] = {
     {"locus demo -o build/demo", "and build/demo/index.html, a page that explains them"},
     {"locus demo --quick", "the same with rough times"},
     {"locus demo --json", "the same for a program"},
+    {"locus demo --digest", "does this machine compute the bits that others do?"},
     {NULL, NULL},
 };
 
@@ -118,6 +123,10 @@ static const cli_option demo_options[] = {
      .help = "a smaller problem and a few turns of the stopwatch",
      .kind = CLI_FLAG,
      .offset = offsetof(demo_values, quick)},
+    {.name = "digest",
+     .help = "instead: the bits of a fixed list of results, beside those that are stored",
+     .kind = CLI_FLAG,
+     .offset = offsetof(demo_values, digest)},
     {.name = "json", .help = "print JSON", .kind = CLI_FLAG, .offset = offsetof(demo_values, json)},
     {.name = NULL},
 };
@@ -132,8 +141,11 @@ const cli_command cmd_demo = {
         "writes one page that walks through the schemes: formula, picture, code and the cost on "
         "this machine. The page needs no network and no script. Exit code 1 where an error on "
         "the sentence is above 5e-6 (outputs) or 2e-5 (gradients), or on the larger problem "
-        "above 2e-5 or 1e-4.",
-    .usage = "[-o FOLDER] [--quick] [--json]",
+        "above 2e-5 or 1e-4. With --digest it prints one number for the bits of each of a fixed "
+        "list of results (every scheme forward and backward, layers, training steps), which are "
+        "the same on every processor with fused multiply-add; exit code 1 where one is not that "
+        "of the source tree.",
+    .usage = "[-o FOLDER] [--quick] [--digest] [--json]",
     .examples = demo_examples,
     .options = demo_options,
     .run = demo_run,

@@ -6,7 +6,8 @@
  *     cmd_demo.c     options, the folder of the page
  *     demo_run.c     every scheme, judged and timed
  *     demo_print.c   the table and JSON
- *     page.h         the page that teaches */
+ *     page.h         the page that teaches
+ *     digest.h       the bits of a fixed list of results */
 
 #include "cli.h"
 #include "stopwatch.h"

@@ -5,8 +5,9 @@
 
 set(locus_isa_avx2   x86 -mavx2 -mfma -mf16c)
 set(locus_isa_avx512 x86 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx2 -mfma -mf16c)
-# Every aarch64 has NEON. gcc that moves loads ahead of products keeps too few sums in registers.
-set(locus_isa_neon   arm $<$<C_COMPILER_ID:GNU>:-fno-schedule-insns>)
+# Every aarch64 has NEON. gcc that moves loads ahead of products, or constants out of loops, keeps too
+# few sums in registers (tools/neon-loops.py looks).
+set(locus_isa_neon   arm $<$<C_COMPILER_ID:GNU>:-fno-schedule-insns> $<$<C_COMPILER_ID:GNU>:-fno-move-loop-invariants>)
 
 if(locus_processor MATCHES "^(x86_64|AMD64|amd64|i[3-6]86)$")
   set(locus_architecture x86)
