@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attention/gate_skip.h"
 #include "attention/kept.h"
 #include "attention/placed.h"
 
@@ -110,6 +111,9 @@ void locus_gradient_rows_begin(locus_backward_worker *w, int64_t first, locus_gr
     locus_queries_load(&w->head, q);
     locus_queries_find_bad(&w->head, q);
     load_results(w, rows);
+    locus_gates_lead(&w->head, q, rows->lse);
+    for (int64_t i = 0; q->lead != NULL && i < q->count; i++)
+        if (rows->dout_bad[i]) q->lead[i] = INFINITY; /* which dv of all its keys gets */
     int any_coarse = 0;
     for (int64_t i = 0; !locus_present(&w->call->results->lse_low) && i < q->count; i++)
         any_coarse |= is_coarse(rows->lse[i]);
@@ -133,6 +137,7 @@ int locus_gradient_tile_begin(locus_backward_worker *w, const locus_gradient_row
                               int64_t key_tile)
 {
     locus_tile *tile = &w->tile;
+    if (locus_gates_skip(&w->head, &rows->queries, &w->keys, key_tile)) return 0;
     if (!locus_tile_begin(&w->head, &rows->queries, key_tile, tile)) return 0;
     for (int64_t i = 0; i < tile->rows; i++) {
         if (rows->lse[i] != -INFINITY) continue;

@@ -2,6 +2,7 @@
 #include "attention/keys.h"
 
 #include "attention/decays.h"
+#include "attention/gate_skip.h"
 
 static int copies_keys(const locus_plan *plan)
 {
@@ -15,6 +16,13 @@ static locus_decay_range *take_ranges(const locus_plan *plan, const locus_geomet
     return plan->has_decay ? locus_take(arena, tiles, sizeof(locus_decay_range)) : NULL;
 }
 
+static locus_gate_reach *take_reaches(const locus_plan *plan, const locus_geometry *g,
+                                      locus_arena *arena)
+{
+    const int64_t tiles = ceil_div(plan->call.Tk, g->keys);
+    return locus_gates_may_skip(plan) ? locus_take(arena, tiles, sizeof(locus_gate_reach)) : NULL;
+}
+
 void locus_keys_carve_forward(const locus_plan *plan, locus_arena *arena, locus_keys *keys)
 {
     const int64_t Tk = plan->call.Tk, D = plan->call.D, Dv = plan->call.Dv;
@@ -24,6 +32,7 @@ void locus_keys_carve_forward(const locus_plan *plan, locus_arena *arena, locus_
         .copies = locus_take_optional(arena, copies_keys(plan), plan->forward.keys * D),
         .value_copies = locus_take_floats(arena, Tk * Dv),
         .decay_ranges = take_ranges(plan, &plan->forward, arena),
+        .gate_reaches = take_reaches(plan, &plan->forward, arena),
     };
 }
 
@@ -58,6 +67,7 @@ void locus_keys_carve_backward(const locus_plan *plan, locus_arena *arena, locus
         .value_tile = locus_take_optional(arena, locus_is_half(&plan->shapes.v),
                                           plan->backward.keys * plan->call.Dv),
         .decay_ranges = take_ranges(plan, &plan->backward, arena),
+        .gate_reaches = take_reaches(plan, &plan->backward, arena),
         .copies_all = copies_all,
         .copies_scattered = 1,
     };
@@ -132,6 +142,9 @@ static void pack_keys(const head_context *head, locus_keys *keys, int64_t first,
     const float *rows = locus_key_rows(head, keys, first, count, &stride);
     if (plan->has_decay)
         keys->decay_ranges[first / head->geometry->keys] = locus_decay_range_of(head, first);
+    if (keys->gate_reaches != NULL)
+        keys->gate_reaches[first / head->geometry->keys] =
+            locus_gate_reach_of(head, rows, stride, first, count);
     if (keys->bad != NULL)
         locus_find_bad(head, !head->all_seen || key_side, keys->bad + first, rows, stride, count,
                        D);

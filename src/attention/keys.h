@@ -14,6 +14,12 @@ typedef struct locus_decay_range {
     float most, spread;
 } locus_decay_range;
 
+/* Of a key tile: the greatest length of a key, and the least sum of gates (gate_skip.h). */
+typedef struct locus_gate_reach {
+    float norm;
+    double least;
+} locus_gate_reach;
+
 typedef struct locus_keys {
     float *panels;       /* packed keys, times locus_panel_scale; NULL: read in place     */
     float *value_panels; /* packed values, for dout . v                             */
@@ -26,6 +32,7 @@ typedef struct locus_keys {
     int copies_all;                  /* there is room for all keys                              */
     int copies_scattered;            /* keys that lie far apart are copied                      */
     locus_decay_range *decay_ranges; /* [key tiles]                             */
+    locus_gate_reach *gate_reaches;  /* [key tiles]                             */
     float *value_copies;             /* [Tk][Dv], for values that lie far apart or are no floats */
     float *value_tile; /* [keys][Dv], for values that are no floats, while they are packed */
 } locus_keys;

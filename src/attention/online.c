@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "attention/entries.h"
+#include "attention/gate_skip.h"
 #include "attention/kept.h"
 
 void locus_online_carve(const locus_plan *plan, locus_arena *arena, locus_online *online)
@@ -39,6 +40,7 @@ void locus_online_begin(locus_online *online, const head_context *head, int64_t 
     locus_queries_reach(head, first, &online->queries);
     locus_shown_reach(head, &online->queries);
     locus_queries_load(head, &online->queries);
+    locus_gates_lead(head, &online->queries, NULL);
     locus_scores_begin(&online->scores);
     locus_softmax_rows_begin(head, !online->without_sink, online->queries.count, &online->softmax);
     online->written = online->out_holds = 0;
@@ -151,6 +153,7 @@ static void add_values(locus_online *online, const locus_tile *tile)
 void locus_online_step(locus_online *online, int64_t key_tile)
 {
     locus_tile tile;
+    if (locus_gates_skip(online->head, &online->queries, online->scores.keys, key_tile)) return;
     if (!locus_tile_begin(online->head, &online->queries, key_tile, &tile)) return;
     const int has_max = online->path->scores(&online->scores, &tile);
     locus_softmax_rows_step(online->head, &tile, online->scores.score, has_max, &online->softmax);

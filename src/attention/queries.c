@@ -3,17 +3,21 @@
 
 #include <string.h>
 
+#include "attention/gate_skip.h"
+
 void locus_queries_carve(const locus_plan *plan, const locus_geometry *g, int finds_bad,
                          locus_arena *arena, locus_queries *queries)
 {
     const int64_t rows = g->rows + LOCUS_LANES, D = plan->call.D;
-    const int positions = locus_present(&plan->shapes.pos_q);
+    const int positions = locus_present(&plan->shapes.pos_q), skips = locus_gates_may_skip(plan);
     const int copies = plan->own_query ? locus_is_half(&plan->shapes.pos_query)
                                        : plan->index != NULL && !plan->same_query_rows;
     *queries = (locus_queries){
         .content_rows = locus_take_floats(arena, rows * D),
         .position_rows = locus_take_optional(arena, copies, rows * plan->key_width),
         .pos_q_rows = locus_take_optional(arena, positions, rows * D),
+        .norms = locus_take_optional(arena, skips, rows),
+        .lead = skips ? locus_take(arena, rows, sizeof(double)) : NULL,
         .content_bad = locus_take_flags(arena, finds_bad, rows),
         .position_bad = locus_take_flags(arena, finds_bad && plan->index != NULL, rows),
         .pos_bad = locus_take_flags(arena, finds_bad && positions, rows),

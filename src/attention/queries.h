@@ -17,9 +17,11 @@ typedef struct locus_queries {
     int64_t row_stride;      /* of content                                       */
     int64_t position_stride; /* of with_position: rows of plan->key_width floats */
     /* rooms, NULL where the scheme or the pass does not use them */
-    float *content_rows;                           /* [rows][D]                           */
-    float *position_rows;                          /* [rows][key_width]                   */
-    float *pos_q_rows;                             /* [rows][D] scale pos_q               */
+    float *content_rows;  /* [rows][D]                           */
+    float *position_rows; /* [rows][key_width]                   */
+    float *pos_q_rows;    /* [rows][D] scale pos_q               */
+    float *norms;         /* [rows] c |q|, and sums of gates less the least lse: gate_skip.h */
+    double *lead;
     uint8_t *content_bad, *position_bad, *pos_bad; /* [rows] backward                     */
 } locus_queries;
 

@@ -132,7 +132,8 @@ static void check_case(const char *scheme, const char *entry)
 /* ---- all of them ---- */
 
 /* Folders that are named after what every scheme may have. */
-static const char *const features[] = {"dlse", "half", "positions", "ragged", "sink", "softcap"};
+static const char *const features[] = {"dlse",      "gates",  "half", "pos_query",
+                                       "positions", "ragged", "sink", "softcap"};
 
 static void check_folder(const char *folder)
 {
