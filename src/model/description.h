@@ -232,6 +232,12 @@ static inline int model_has_fill(const model_description *d)
  * turns a part of each head says so before, in d->rope.turned. */
 locus_status model_read_rope(const model_settings *settings, int64_t trained, model_description *d,
                              locus_error *error);
+/* The same by a group of keys alone: "rope_parameters.full_attention". */
+locus_status model_read_rope_group(const model_settings *settings, const char *group,
+                                   int64_t trained, model_description *d, locus_error *error);
+/* d->rope.turned: the share of each head that turns, by rope_parameters or by `key`. */
+locus_status model_read_turned(const model_settings *settings, const char *key, double preset,
+                               model_description *d, locus_error *error);
 
 /* head_dim = width / heads, words as wide as the layers, no padding. `key` is that of the heads. */
 locus_status model_split_heads(const model_settings *settings, const char *key,

@@ -58,7 +58,7 @@ void model_rope_frequencies(const model_rope *r, int64_t turned, int64_t tokens,
 typedef struct rope_keys {
     const model_settings *settings;
     const char *group;
-    char path[64];
+    char path[96];
     int64_t turned, trained; /* columns of a head; max_position_embeddings */
     locus_arena *arena;
 } rope_keys;
@@ -136,9 +136,8 @@ static locus_status read_divisors(rope_keys *k, const char *name, const double *
 {
     const int64_t pairs = k->turned / 2;
     double *list = locus_arena_take(k->arena, (size_t)pairs * sizeof *list, 16);
-    char path[96], expected[64];
+    char path[128];
     if (list == NULL) return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
-    snprintf(expected, sizeof expected, "%" PRId64 " positive numbers", pairs);
     if (model_setting_count(k->settings, key_of(k, name)) != pairs)
         return locus_fail(error, LOCUS_ERR_FORMAT,
                           "%s: %s: found %" PRId64 " numbers, expected %" PRId64
@@ -232,20 +231,15 @@ static locus_status read_more(rope_keys *k, model_rope *r, locus_error *error)
     }
 }
 
-locus_status model_read_rope(const model_settings *s, int64_t trained, model_description *d,
-                             locus_error *error)
+locus_status model_read_rope_group(const model_settings *s, const char *group, int64_t trained,
+                                   model_description *d, locus_error *error)
 {
     model_rope *r = &d->rope;
-    const int scaling = model_setting_count(s, "rope_scaling") > 0;
     rope_keys keys = {.settings = s,
-                      .group = scaling ? "rope_scaling" : "rope_parameters",
+                      .group = group,
                       .turned = r->turned > 0 ? r->turned : d->head_dim,
                       .trained = trained,
                       .arena = d->arena};
-    if (scaling && model_setting_count(s, "rope_parameters") > 0)
-        return locus_fail(error, LOCUS_ERR_FORMAT,
-                          "%s: found rope_scaling and rope_parameters, expected one of them",
-                          s->file);
     r->trained = trained;
     if (keys.turned % 2 != 0) return model_setting_refuse(s, "head_dim", "an even number", error);
     LOCUS_TRY(read_kind(&keys, r, error));
@@ -256,4 +250,37 @@ locus_status model_read_rope(const model_settings *s, int64_t trained, model_des
     d->options.pairing = LOCUS_PAIRING_HALF;
     d->options.width = r->turned;
     return read_more(&keys, r, error);
+}
+
+locus_status model_read_rope(const model_settings *s, int64_t trained, model_description *d,
+                             locus_error *error)
+{
+    const int scaling = model_setting_count(s, "rope_scaling") > 0;
+    if (scaling && model_setting_count(s, "rope_parameters") > 0)
+        return locus_fail(error, LOCUS_ERR_FORMAT,
+                          "%s: found rope_scaling and rope_parameters, expected one of them",
+                          s->file);
+    if (model_setting_count(s, "rope_parameters.full_attention") > 0 ||
+        model_setting_count(s, "rope_parameters.sliding_attention") > 0)
+        return locus_fail(error, LOCUS_ERR_FORMAT,
+                          "%s: rope_parameters: found those of kinds of layers, expected one for "
+                          "all layers",
+                          s->file);
+    return model_read_rope_group(s, scaling ? "rope_scaling" : "rope_parameters", trained, d,
+                                 error);
+}
+
+locus_status model_read_turned(const model_settings *s, const char *key, double preset,
+                               model_description *d, locus_error *error)
+{
+    const char *newer = "rope_parameters.partial_rotary_factor";
+    const char *path = model_setting_find(s, newer) != NULL ? newer : key;
+    double share;
+    LOCUS_TRY(model_setting_real(s, path, preset, &share, error));
+    d->rope.turned = share > 0.0 && share <= 1.0 ? (int64_t)((double)d->head_dim * share) : 0;
+    return d->rope.turned >= 2 && d->rope.turned % 2 == 0
+               ? LOCUS_OK
+               : model_setting_refuse(s, path,
+                                      "a share of each head that is an even number of columns",
+                                      error);
 }

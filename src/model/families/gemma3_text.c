@@ -17,6 +17,24 @@ static locus_status read_windows(const model_settings *s, const model_descriptio
     return rotary_read_layers(s, d, own, 0, every, error);
 }
 
+/* Frequencies of both kinds of layers: transformers 5 writes them in rope_parameters. */
+static locus_status read_turns(const model_settings *s, int64_t trained, model_description *d,
+                               rotary *own, locus_error *error)
+{
+    const char *base = "rope_local_base_freq", *all = "rope_parameters.full_attention";
+    const char *some = "rope_parameters.sliding_attention";
+    model_description local = *d;
+    d->rope.base = 1e6;
+    if (model_setting_count(s, all) > 0 && model_setting_count(s, some) > 0) {
+        LOCUS_TRY(model_read_rope_group(s, some, trained, &local, error));
+        own->local_rope = local.rope;
+        return model_read_rope_group(s, all, trained, d, error);
+    }
+    LOCUS_TRY(model_setting_real(s, base, 10000.0, &own->local_rope.base, error));
+    if (!(own->local_rope.base > 0.0)) return model_setting_refuse(s, base, "more than 0", error);
+    return model_read_rope(s, trained, d, error);
+}
+
 static locus_status describe(const model_settings *s, model_description *d, locus_error *error)
 {
     static const rotary_presets presets = {.width = 2304,
@@ -28,7 +46,6 @@ static locus_status describe(const model_settings *s, model_description *d, locu
                                            .positions = 131072,
                                            .head_dim = 256,
                                            .tied = 1};
-    const char *base = "rope_local_base_freq";
     rotary *own;
     int64_t trained;
     int both;
@@ -41,10 +58,7 @@ static locus_status describe(const model_settings *s, model_description *d, locu
         d->head = LOCUS_MODEL_NO_HEAD;
     }
     LOCUS_TRY(read_windows(s, d, own, error));
-    LOCUS_TRY(model_setting_real(s, base, 10000.0, &own->local_rope.base, error));
-    if (!(own->local_rope.base > 0.0)) return model_setting_refuse(s, base, "more than 0", error);
-    d->rope.base = 1e6;
-    return model_read_rope(s, trained, d, error);
+    return read_turns(s, trained, d, own, error);
 }
 
 static value block(builder *b, value h, int64_t l) { return gemma_block(b, h, l, 1); }

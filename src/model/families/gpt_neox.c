@@ -22,21 +22,14 @@ static const char *const prefixes[] = {"gpt_neox.", "", NULL};
 
 static locus_status read_turned(const model_settings *s, model_description *d, locus_error *error)
 {
-    double share;
     int64_t head_dim; /* of the frequencies alone, in transformers */
     LOCUS_TRY(model_setting_integer(s, "head_dim", d->head_dim, 1, 1024, &head_dim, error));
     if (head_dim != d->head_dim)
         return model_setting_refuse(s, "head_dim", "hidden_size / num_attention_heads", error);
-    LOCUS_TRY(model_setting_real(s, "rotary_pct", 0.25, &share, error));
     LOCUS_TRY(model_setting_real(s, "rotary_emb_base", 10000.0, &d->rope.base, error));
     if (!(d->rope.base > 0.0))
         return model_setting_refuse(s, "rotary_emb_base", "more than 0", error);
-    d->rope.turned = share > 0.0 && share <= 1.0 ? (int64_t)((double)d->head_dim * share) : 0;
-    return d->rope.turned >= 2 && d->rope.turned % 2 == 0
-               ? LOCUS_OK
-               : model_setting_refuse(s, "rotary_pct",
-                                      "a share of the heads that is an even number of columns",
-                                      error);
+    return model_read_turned(s, "rotary_pct", 0.25, d, error);
 }
 
 static locus_status read_flags(const model_settings *s, model_description *d, locus_error *error)

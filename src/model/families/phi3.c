@@ -5,18 +5,6 @@
 /* Phi-3, 3.5 and 4: Llama with q, k and v in one tensor, gate and up in another. Beyond a length all
  * pairs turn by other frequencies (longrope); of Phi-4-mini's heads a part alone turns. */
 
-static locus_status read_turned(const model_settings *s, model_description *d, locus_error *error)
-{
-    double share;
-    LOCUS_TRY(model_setting_real(s, "partial_rotary_factor", 1.0, &share, error));
-    d->rope.turned = (int64_t)((double)d->head_dim * share);
-    return share > 0.0 && share <= 1.0 && d->rope.turned >= 2 && d->rope.turned % 2 == 0
-               ? LOCUS_OK
-               : model_setting_refuse(s, "partial_rotary_factor",
-                                      "a part of the heads that is an even number of columns",
-                                      error);
-}
-
 static locus_status describe(const model_settings *s, model_description *d, locus_error *error)
 {
     static const rotary_presets presets = {.width = 3072,
@@ -33,7 +21,7 @@ static locus_status describe(const model_settings *s, model_description *d, locu
     if (model_setting_find(s, "sliding_window") != NULL)
         LOCUS_TRY(model_setting_integer(s, "sliding_window", 1, 1, 1 << 30, &own->window, error));
     for (int64_t l = 0; l < d->layers; l++) own->local[l] = own->window > 0;
-    LOCUS_TRY(read_turned(s, d, error));
+    LOCUS_TRY(model_read_turned(s, "partial_rotary_factor", 1.0, d, error));
     LOCUS_TRY(model_read_rope(s, trained, d, error));
     if (d->rope.kind != MODEL_ROPE_PLAIN && d->rope.kind != MODEL_ROPE_LONG)
         return model_setting_refuse(s, "rope_scaling.type", "longrope", error);
