@@ -137,6 +137,18 @@ def test_functions_of_the_distance(scheme):
     assert torch.equal(traced(2 * x), module(2 * x))
 
 
+def test_counted_positions():
+    """cope has no class: its table is declared, and its rows are given by the name of the axis."""
+    torch.manual_seed(7)
+    module = Attention(E, H, scheme="cope", causal=True, R=6)
+    with torch.no_grad():
+        module.position.rel_k.normal_()
+    x = torch.randn(B, T, E)
+    close(module(x), locus.layer(x.numpy(), heads=H, scheme="cope", causal=True, **arrays_of(module)))
+    module(x).square().sum().backward()
+    assert module.position.rel_k.shape == (6, E // H) and float(module.position.rel_k.grad.abs().max()) > 0
+
+
 def test_every_declaration_has_a_module_or_a_line():
     """A scheme that the library learns later needs no class: its declaration says which parameters it has."""
     for declared in locus.schemes():

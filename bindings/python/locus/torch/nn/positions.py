@@ -299,14 +299,18 @@ class Declared(Position):
         wanted = [t for t in declared.tensors if "attend" in t.levels and (t.required or t.name in tensors)]
         sizes = {"H": shape.heads, "D": shape.head_dim, "Dv": shape.head_dim, "E": shape.dim}
         sizes.update((o.name, o.default) for o in declared.options)
-        axes = {axis for t in wanted for axis in t.shape.split()} - {o.name for o in declared.options}
+        axes = {axis for t in wanted for axis in self._axes(t)} - {o.name for o in declared.options}
         sizes.update(options)
         super().__init__(scheme, shape, **{name: value for name, value in options.items() if name not in axes})
         for tensor in wanted:
             self.register_parameter(tensor.name, self._normal(*self._extents(tensor, sizes)))
 
+    @staticmethod
+    def _axes(tensor):
+        return tensor.shape.split(", ")[0].split()  # of "R D, H R D", the table that heads share
+
     def _extents(self, tensor, sizes):
-        extents = [int(axis) if axis.isdigit() else sizes.get(axis) for axis in tensor.shape.split()]
+        extents = [int(axis) if axis.isdigit() else sizes.get(axis) for axis in self._axes(tensor)]
         if None in extents or not tensor.gradient:
             raise LocusValueError(
                 f"scheme {self.scheme}: tensor {tensor.name}: found no size for {tensor.shape}, expected it by the name of the axis, "
