@@ -546,10 +546,25 @@ def lessons(page):
     for name in ("shaw", "transformer-xl", "tupe", "deberta"):
         if page.tab.evaluate("document.querySelectorAll('#live-%s .swatch').length" % name) < 2:
             found.append("the bars of %s have no legend" % name)
-    page.click("#live-why button")
+    page.click("#live-why .fields button")
     if page.tab.evaluate("document.querySelector('#live-why .answer').hidden"):
         found.append("the first question cannot be answered")
+    if page.tab.evaluate("document.querySelector('#live-alibi .answer').hidden") is False:
+        found.append("an answer is told before anybody looked for it")
+    page.click("#live-alibi figure + p + button")
+    if page.tab.evaluate("document.querySelector('#live-alibi .answer').hidden"):
+        found.append("whoever asks is not told")
     return found
+
+
+def forced_colours(page):
+    """With the reader's own few colours swatches and terms keep theirs: they are the legend."""
+    page.tab.call("Emulation.setEmulatedMedia", features=[{"name": "forced-colors", "value": "active"}])
+    page.visit()
+    seen = page.tab.evaluate("""['#explore .terms .swatch', '.switch-terms .swatch', '#found-place .swatch'].map(name => new Set(
+        [...document.querySelectorAll(name)].slice(0, 2).map(e => getComputedStyle(e).backgroundColor)).size)""")
+    page.tab.call("Emulation.setEmulatedMedia", features=[])
+    return [] if seen == [2, 2, 2] else ["swatches have %s colours" % seen]
 
 
 def speed(page, words):
@@ -600,7 +615,7 @@ def main():
         for scheme in names[::4] if os.environ.get("LOCUS_TEST_SAMPLE") else names:
             report("controls/" + scheme, controls, scheme)
             report("numbers/" + scheme, numbers, scheme)
-        for case in (keyboard_tour, pointer, touch, shared_address, anchors, one_view, board, maps, figures, shell, paper, hostile, lessons, trained, findings, tables):
+        for case in (keyboard_tour, pointer, touch, shared_address, anchors, one_view, board, maps, figures, shell, paper, forced_colours, hostile, lessons, trained, findings, tables):
             report(case.__name__, case)
         report("console", lambda page: look_at.console(page.visit().tab))
         report("network", lambda page: look_at.requests(page.visit().tab, page.url))

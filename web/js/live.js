@@ -34,12 +34,14 @@ export class Live {
         this.options = new Map(Object.entries(lesson.options ?? {}));
         /** @type {[number, number][]} */
         this.seen = [[this.query, this.key]];
-        this.canvas = /** @type {HTMLCanvasElement} */ (element("canvas", { tabIndex: 0, role: "img" }));
+        this.canvas = /** @type {HTMLCanvasElement} */ (element("canvas", { tabIndex: 0, role: "application" }));
         this.controls = element("div", { className: "fields" });
         this.says = element("p", { className: "says" });
         this.answer = element("p", { className: "answer", hidden: true, role: "status" });
+        this.reveal = element("button", { type: "button" }, "Show the answer");
+        this.reveal.addEventListener("click", () => this.tell());
         place.append(element("p", { className: "question" }, lesson.question), this.controls,
-            element("figure", {}, this.canvas), this.says, this.answer);
+            element("figure", {}, this.canvas), this.says, this.reveal, this.answer);
         this.listen();
         this.addControls();
         this.visible = false;
@@ -61,6 +63,7 @@ export class Live {
             this.choose(this.query + move[0], this.key + move[1]);
         });
         this.canvas.addEventListener("pointerdown", event => this.tap(event));
+        this.canvas.addEventListener("pointermove", event => { if (event.buttons !== 0) this.tap(event); });
     }
 
     addControls() {
@@ -128,7 +131,8 @@ export class Live {
         const inside = (/** @type {number} */ i) => Math.min(this.tokens.length - 1, Math.max(0, i));
         this.query = inside(query);
         this.key = inside(key);
-        this.seen.push([this.query, this.key]);
+        const [query0, key0] = this.seen[this.seen.length - 1];
+        if (query0 !== this.query || key0 !== this.key) this.seen.push([this.query, this.key]);
         this.draw();
     }
 
@@ -155,10 +159,14 @@ export class Live {
             this.says.textContent = problem.message;
             return;
         }
-        if (this.answer.hidden && this.lesson.solved(this)) {
-            this.answer.textContent = this.lesson.answer;
-            this.answer.hidden = false;
-        }
+        if (this.answer.hidden && this.lesson.solved(this)) this.tell();
+    }
+
+    /** To whoever found it, or asks. */
+    tell() {
+        this.answer.textContent = this.lesson.answer;
+        this.answer.hidden = false;
+        this.reveal.hidden = true;
     }
 
     figure() {
