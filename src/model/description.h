@@ -178,11 +178,15 @@ struct model_family {
                              locus_error *error);
     const struct model_wiring *wiring; /* what it appends to the program itself (blocks.h); NULL:
                                           the description says it all */
+    int forces_end; /* 1: token 0 at max_length, where there is no generation_config.json and config.json
+                       says nothing of it */
     const model_family *decoder; /* of an encoder-decoder, NULL: there is none; what its `describe`
                                     changes is the description of the encoder */
 };
 
 const model_family *model_family_find(const char *type); /* NULL: no such one */
+/* "BertForMaskedLM": of the class that wrote a checkpoint from before there was a model_type. */
+const model_family *model_family_of_class(const char *name);
 /* Names of all families, for messages; NULL beyond the last. */
 const char *model_family_name(size_t index);
 

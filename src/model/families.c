@@ -22,6 +22,25 @@ const model_family *model_family_find(const char *type)
     return NULL;
 }
 
+const model_family *model_family_of_class(const char *name)
+{
+    static const struct {
+        const char *begin, *type;
+    } known[] = {{"XLMRoberta", "xlm-roberta"},
+                 {"Roberta", "roberta"},
+                 {"DistilBert", "distilbert"},
+                 {"Albert", "albert"},
+                 {"Electra", "electra"},
+                 {"Bert", "bert"},
+                 {"GPT2", "gpt2"},
+                 {"T5", "t5"},
+                 {"XLNet", "xlnet"}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strncmp(name, known[i].begin, strlen(known[i].begin)) == 0)
+            return model_family_find(known[i].type);
+    return NULL;
+}
+
 const char *model_family_name(size_t index) { return index < FAMILIES ? all[index]->type : NULL; }
 
 /* ---- what families share ---- */

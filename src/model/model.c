@@ -79,16 +79,19 @@ static locus_status describe_decoder(locus_model *m, const char *folder, const m
 static locus_status read_config(locus_model *m, const char *folder, locus_error *error)
 {
     model_settings s;
-    const char *type = NULL;
+    const char *type = NULL, *class = NULL;
     m->stacks[0].arena = &m->texts;
     LOCUS_TRY(model_is_gguf(folder)
                   ? model_gguf_settings(&s, folder, m->allocator, error)
                   : model_settings_read(&s, folder, "config.json", m->allocator, error));
     locus_status status = model_setting_text(&s, "model_type", NULL, &type, error);
     if (status == LOCUS_OK && type == NULL)
+        status = model_setting_text(&s, "architectures.0", "", &class, error);
+    if (status == LOCUS_OK)
+        m->family = type != NULL ? model_family_find(type) : model_family_of_class(class);
+    if (status == LOCUS_OK && type == NULL && m->family == NULL)
         status = model_setting_refuse(&s, "model_type", "the name of a family", error);
     if (status == LOCUS_OK) {
-        m->family = model_family_find(type);
         status = m->family != NULL ? m->family->describe(&s, &m->stacks[0], error)
                                    : unknown_family(type, error);
     }

@@ -116,6 +116,58 @@ def test_models(family, end, tmp_path):
         _near(got, want.reshape(got.shape).numpy())
 
 
+def _greedy(model, ids, **settings):
+    raw, _ = _native.model_generate(model._handle, np.asarray(ids, np.int32).tobytes(), np.asarray([0, len(ids)]).tobytes(), settings)[0]
+    return np.frombuffer(raw, np.int32).tolist()
+
+
+def _without(folder, *keys, **others):
+    path = folder / "config.json"
+    config = {**json.loads(path.read_text()), **others}
+    path.write_text(json.dumps({key: value for key, value in config.items() if key not in keys}))
+
+
+@pytest.mark.parametrize("family, end", [("Bert", "ForMaskedLM"), ("Roberta", "Model"), ("GPT2", "LMHeadModel")])
+def test_no_model_type(family, end, tmp_path):
+    """Files of 2019: the class in `architectures` names the family."""
+    _saved(family, end, tmp_path)
+    ids = [[7, 8, 9]]
+    want = locus.Model(tmp_path)._run(_Texts(ids), 0, 1, _HIDDEN)
+    _without(tmp_path, "model_type")
+    assert locus.Model(tmp_path)._run(_Texts(ids), 0, 1, _HIDDEN) == want
+    _without(tmp_path, "model_type", architectures=["FooModel"])
+    with pytest.raises(LocusError, match="model_type is missing, expected the name of a family"):
+        locus.Model(tmp_path)
+
+
+def test_start_beyond_the_vocabulary(tmp_path):
+    """A GPT-2 with a vocabulary of its own and the start of another: judged where a text has no tokens."""
+    theirs = _saved("GPT2", "LMHeadModel", tmp_path)
+    (tmp_path / "generation_config.json").unlink(missing_ok=True)
+    _without(tmp_path, bos_token_id=50256, eos_token_id=50256)
+    theirs.generation_config.update(bos_token_id=50256, eos_token_id=50256)
+    ids = torch.tensor([[7, 8, 9]])
+    want = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_length=12, do_sample=False, pad_token_id=0)[0].tolist()
+    ours = locus.Model(tmp_path)
+    assert _greedy(ours, [7, 8, 9], max_length=12) == want
+    with pytest.raises(LocusError, match="bos_token_id: found id 50256, expected at most 89"):
+        _greedy(ours, [], max_length=12)
+
+
+@pytest.mark.parametrize("said", [{}, {"forced_eos_token_id": None}, {"forced_eos_token_id": 3}])
+def test_marian_ends(said, tmp_path):
+    """Without generation_config.json the class says which token ends a text at max_length."""
+    theirs = _saved("Marian", "MTModel", tmp_path)
+    (tmp_path / "generation_config.json").unlink()
+    _without(tmp_path, "forced_eos_token_id")
+    _without(tmp_path, **said)
+    end = said.get("forced_eos_token_id", 0)
+    theirs.generation_config.update(forced_eos_token_id=end)
+    ids = torch.tensor([[7, 8, 9]])
+    want = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_length=6, num_beams=1, do_sample=False)[0].tolist()
+    assert _greedy(locus.Model(tmp_path), [7, 8, 9], max_length=6, beams=1) == want
+
+
 TOKENIZERS = sorted(path.name for path in (ROOT / "tests" / "data" / "tokenizers").iterdir() if path.is_dir())
 
 

@@ -170,5 +170,6 @@ const model_family model_family_marian = {
     .prefixes = model_marian_prefixes,
     .names = model_marian_names,
     .describe = describe_encoder,
+    .forces_end = 1,
     .decoder = &decoder,
 };

@@ -54,7 +54,7 @@ static locus_status check_settings(const locus_model *m, const locus_generation 
     if (m->stack_count > 1 && how->prompt_count == 0 && how->start < 0)
         return locus_fail(error, LOCUS_ERR_FORMAT,
                           "generation_config.json: decoder_start_token_id is missing");
-    LOCUS_TRY(check_id("decoder_start_token_id", how->start, V, error));
+    if (m->stack_count > 1) LOCUS_TRY(check_id("decoder_start_token_id", how->start, V, error));
     LOCUS_TRY(check_id("forced_bos_token_id", how->forced_begin, V, error));
     return check_id("forced_eos_token_id", how->forced_end, V, error);
 }
@@ -104,6 +104,7 @@ locus_status generate_begin(const generate_job *job, generate_text *text, int64_
         ids = how->prompt_count > 0 ? how->prompt : &how->start;
         count = how->prompt_count > 0 ? how->prompt_count : 1;
     } else if (count == 0 && how->start >= 0) {
+        LOCUS_TRY(check_id("bos_token_id", how->start, job->vocabulary, job->error));
         ids = &how->start;
         count = 1;
     }

@@ -202,7 +202,12 @@ locus_status model_read_generation(locus_model *m, const char *folder, const mod
     const int there = path != NULL && locus_system_exists(path);
     locus_arena_clear(&arena);
     if (path == NULL) return no_memory(error);
-    if (!there) return read_settings(m, config, error);
+    if (!there) {
+        LOCUS_TRY(read_settings(m, config, error));
+        if (m->family->forces_end && !model_setting_there(config, "forced_eos_token_id"))
+            m->generation.forced_end = 0;
+        return LOCUS_OK;
+    }
     LOCUS_TRY(model_settings_read(&s, folder, file, m->allocator, error));
     const locus_status status = read_settings(m, &s, error);
     model_settings_free(&s);
