@@ -17,7 +17,7 @@ endif
 export BUILD JOBS
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo page tests test test-quick test-full bench measure cross gallery format check-format install uninstall clean setup \
+.PHONY: all demo page tests test test-quick test-full bench measure cross static gallery format check-format install uninstall clean setup \
         setup-tests \
         configure help
 
@@ -72,6 +72,13 @@ measure: all ## the benchmark into the tables and the chart of docs/performance.
 
 cross: ## the library and the program for ARM, RISC-V, musl, macOS and Windows, under build/cross
 	@tools/cross.sh
+
+static: ## build/static/locus-x86_64 and -aarch64: the program in one file that needs nothing but Linux
+	@tools/cross.sh musl musl-aarch64
+	@mkdir -p $(BUILD)/static
+	@cp $(BUILD)/cross/musl/locus $(BUILD)/static/locus-x86_64
+	@cp $(BUILD)/cross/musl-aarch64/locus $(BUILD)/static/locus-aarch64
+	@ls -l $(BUILD)/static
 
 gallery: all ## draw docs/gallery anew
 	@tools/gallery.sh $(BUILD)/locus docs/gallery

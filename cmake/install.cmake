@@ -10,6 +10,10 @@ if(TARGET locus-cli)
   add_dependencies(locus-product locus-cli locus-generated)
 endif()
 
+if(NOT LOCUS_INSTALL)
+  return()
+endif()
+
 include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/locus)
 

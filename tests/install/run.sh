@@ -88,6 +88,35 @@ for program in shared static; do
     check "runs, $program" diff "$SCRATCH/want" "$SCRATCH/got"
 done
 
+# As a part of another project, which has targets of its own and is not told what to install or how to build.
+begin install/part
+for way in add_subdirectory fetch; do
+    mkdir -p "$SCRATCH/$way"
+    {
+        printf 'cmake_minimum_required(VERSION 3.20)\nproject(use C)\nadd_custom_target(uninstall)\n'
+        if [ $way = fetch ]; then
+            printf 'include(FetchContent)\nFetchContent_Declare(locus SOURCE_DIR "%s")\n' "$ROOT"
+            printf 'FetchContent_MakeAvailable(locus)\n'
+        else
+            printf 'add_subdirectory("%s" locus)\n' "$ROOT"
+        fi
+        printf 'add_executable(shared ../use.c)\ntarget_link_libraries(shared PRIVATE locus::locus)\n'
+        printf 'add_executable(static ../use.c)\ntarget_link_libraries(static PRIVATE locus::static)\n'
+        printf 'install(TARGETS static)\n'
+    } >"$SCRATCH/$way/CMakeLists.txt"
+    check "$way configures" cmake -S "$SCRATCH/$way" -B "$SCRATCH/$way/build"
+    check "$way leaves the kind of build alone" grep -q '^CMAKE_BUILD_TYPE:STRING=$' "$SCRATCH/$way/build/CMakeCache.txt"
+done
+if [ -n "${LOCUS_TEST_FULL-}" ]; then
+    check "compiles" cmake --build "$SCRATCH/fetch/build" -j "${JOBS:-2}"
+    for program in shared static; do
+        find "$SCRATCH/fetch/build" -name $program -type f -exec {} \; >"$SCRATCH/got" 2>&1
+        check "runs, $program" diff "$SCRATCH/want" "$SCRATCH/got"
+    done
+    check "installs" cmake --install "$SCRATCH/fetch/build" --prefix "$SCRATCH/part"
+    check "and that is the program alone" test "$(cd "$SCRATCH/part" && find . -type f)" = ./bin/static
+fi
+
 begin install/mpi
 if [ -e "$libdir/liblocus_mpi.so" ]; then
     cat >"$SCRATCH/ranks.c" <<'C'
