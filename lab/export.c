@@ -155,12 +155,13 @@ static const char *scheme_of(const train_shape *shape, const locus_config *confi
     return input ? shape->scheme : config->scheme;
 }
 
-/* Features of fire's bias; 0: another scheme. */
+/* Features of fire's bias, rows of cope's table; 0: another scheme. */
 static int64_t features_of(const train_model *model)
 {
     const train_parameters *list = &model->list;
-    const int fire = strcmp(model->shape.scheme, "fire") == 0;
-    return fire ? list->items[list->blocks[0].scheme[0]].shape[0] : 0;
+    const char *scheme = model->shape.scheme;
+    const int named = strcmp(scheme, "fire") == 0 || strcmp(scheme, "cope") == 0;
+    return named ? list->items[list->blocks[0].scheme[0]].shape[0] : 0;
 }
 
 /* How it was trained, so that it can be trained again. */

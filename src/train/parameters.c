@@ -17,7 +17,8 @@ enum {
     DEBERTA_SPAN = 32,
     FAR = 128, /* where the buckets of t5 and deberta end */
     FIRE_FEATURES = 32,
-    GAP = 16 /* every tensor begins at a multiple of a cache line */
+    COPE_ROWS = 64, /* counted positions, as in the paper */
+    GAP = 16        /* every tensor begins at a multiple of a cache line */
 };
 
 /* ---- the schemes ---- */
@@ -35,6 +36,7 @@ typedef enum axis {
     AXIS_BUCKETS,
     AXIS_SPAN,
     AXIS_FEATURES,
+    AXIS_COUNTED,
 } axis;
 
 typedef struct scheme_tensor {
@@ -70,6 +72,7 @@ static const scheme_tensor scheme_tensors[] = {
     {"fire",               "b_2",   {AXIS_HEADS},                      TABLE, 0, 0},
     {"fire",               "c",     {AXIS_ONE},    START_ONE, 0.0, -HUGE_VAL, 0, 0},
     {"fire",               "threshold", {AXIS_ONE}, START_ONE, 0.0, -HUGE_VAL, 0, 0},
+    {"cope",               "rel_k", {AXIS_COUNTED, AXIS_HEAD_WIDTH},   TABLE, 0, 0},
     /* clang-format on */
 };
 enum { SCHEME_TENSORS = sizeof scheme_tensors / sizeof *scheme_tensors };
@@ -88,6 +91,7 @@ static int64_t extent_of(const train_shape *shape, axis which)
     case AXIS_BUCKETS: return T5_BUCKETS;
     case AXIS_SPAN: return 2 * DEBERTA_SPAN;
     case AXIS_FEATURES: return FIRE_FEATURES;
+    case AXIS_COUNTED: return COPE_ROWS;
     }
     return 1;
 }
@@ -156,7 +160,7 @@ locus_status train_config(const train_shape *shape, uint32_t threads, locus_conf
  * it does not make. NULL: nothing. */
 static const char *missing_tensor(const locus_scheme_info *scheme)
 {
-    static const char *const others[] = {"pos_query", "gate", "q_positions"};
+    static const char *const others[] = {"pos_query", "gate", "q_positions", "log_decay"};
     const locus_tensor_info *t;
     for (size_t i = 0; (t = locus_scheme_tensor(scheme, i)) != NULL; i++)
         for (size_t k = 0; k < sizeof others / sizeof *others; k++)

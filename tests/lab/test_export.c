@@ -318,7 +318,7 @@ static void check_configs(void)
 /* The others have tensors that no small model makes (tests/lab/test_lab.c). */
 static int trains(const char *scheme)
 {
-    static const char *const others[] = {"inkling", "sam", "swin", "table", "wavlm"};
+    static const char *const others[] = {"inkling", "sam", "swin", "table", "wall", "wavlm"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (strcmp(scheme, others[i]) == 0) return 0;
     return 1;

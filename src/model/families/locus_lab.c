@@ -46,6 +46,7 @@ static const struct {
     {"shaw", {"rel_v", "blocks.#.attn.rel_v", "TD"}},
     {"relative_key", {"rel_k", "blocks.#.attn.rel_k", "TD"}},
     {"relative_key_query", {"rel_k", "blocks.#.attn.rel_k", "TD"}},
+    {"cope", {"rel_k", "blocks.#.attn.rel_k", "TD"}},
     {"kerple", {"a", "blocks.#.attn.a", "H"}},
     {"kerple", {"p", "blocks.#.attn.p", "H"}},
     {"distance", {"bias", "blocks.#.attn.bias", "HT"}},
@@ -69,9 +70,10 @@ static locus_status describe_own(const model_settings *s, model_description *d, 
     d->table_rows =
         is(d, "shaw") ? d->options.clip_left + d->options.clip_right + 1 : 2 * d->most_tokens - 1;
     d->bias_each_layer = is(d, "kerple") || is(d, "distance") || is(d, "fire");
-    return is(d, "fire")
-               ? model_setting_integer(s, "features", 0, 1, 4096, &d->table_features, error)
-               : LOCUS_OK;
+    if (!is(d, "fire") && !is(d, "cope")) return LOCUS_OK;
+    LOCUS_TRY(model_setting_integer(s, "features", 0, 1, 4096, &d->table_features, error));
+    if (is(d, "cope")) d->table_rows = d->table_features;
+    return LOCUS_OK;
 }
 
 /* ---- the scheme ---- */
