@@ -131,7 +131,11 @@ static LOCUS_PACK_RIGHT(pack_right)
 /* Of a height of 1 to 3 rows, several right panels make a tile: single ones would wait for their
  * own sums. */
 enum { FEW_ROWS = 3, MOST_PANELS = 4, MOST_VECTORS = MOST_PANELS * LINEAR_VECTORS };
-LOCUS_INLINE int tile_panels(int64_t rows) { return rows == 1 ? 4 : rows <= FEW_ROWS ? 2 : 1; }
+enum { PANELS_OF_3 = LINEAR_LOADS_ALONE ? 1 : 2 };
+LOCUS_INLINE int tile_panels(int64_t rows)
+{
+    return rows == 1 ? 4 : rows == 2 ? 2 : rows == 3 ? PANELS_OF_3 : 1;
+}
 
 LOCUS_INLINE void add_index(vf sum[][MOST_VECTORS], const float *left, const int64_t left_row,
                             const float *right, int64_t right_stride, const int rows,
@@ -149,12 +153,15 @@ LOCUS_INLINE void add_index(vf sum[][MOST_VECTORS], const float *left, const int
     }
 }
 
-/* Two at a time: more, and the compiler moves sums between registers. */
+/* Two at a time: more, and the compiler moves sums between registers; where loads stand alone it does
+ * so with two. */
 LOCUS_INLINE void add_indices(vf sum[][MOST_VECTORS], const float *left, const int64_t left_row,
                               const int left_column, const float *right, int64_t right_stride,
                               int64_t count, const int rows, const int panels)
 {
     int64_t j = 0;
+    for (; LINEAR_LOADS_ALONE && j + 1 < count; j++, left += left_column, right += LINEAR_COLUMNS)
+        add_index(sum, left, left_row, right, right_stride, rows, panels);
     for (; j + 2 <= count; j += 2, left += 2 * left_column, right += 2 * LINEAR_COLUMNS) {
         add_index(sum, left, left_row, right, right_stride, rows, panels);
         add_index(sum, left + left_column, left_row, right + LINEAR_COLUMNS, right_stride, rows,
@@ -236,7 +243,7 @@ TILES_OF(6)
 #endif
 TILE_OF(few_1, 1, 4, 0)
 TILE_OF(few_2, 2, 2, 0)
-TILE_OF(few_3, 3, 2, 0)
+TILE_OF(few_3, 3, PANELS_OF_3, 0)
 #undef TILES_OF
 #undef TILE_OF
 

@@ -15,6 +15,7 @@
 #define LINEAR_VECTORS 2
 #define LINEAR_INNER 256 /* a right panel takes half of the first cache: 16 KB */
 #define LINEAR_LEFT_IN_PLACE 0
+#define LINEAR_LOADS_ALONE 0
 
 typedef __m256 vf;
 

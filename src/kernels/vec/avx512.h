@@ -16,6 +16,7 @@
 #define LINEAR_VECTORS 4
 #define LINEAR_INNER 512 /* right panels come from the second cache: 128 KB */
 #define LINEAR_LEFT_IN_PLACE 1
+#define LINEAR_LOADS_ALONE 0
 
 typedef __m512 vf;
 

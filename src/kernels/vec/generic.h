@@ -14,6 +14,7 @@
 #define LINEAR_VECTORS 2
 #define LINEAR_INNER 256
 #define LINEAR_LEFT_IN_PLACE 0
+#define LINEAR_LOADS_ALONE 0
 
 typedef float vf __attribute__((vector_size(16)));
 typedef uint32_t vu __attribute__((vector_size(16)));

@@ -16,6 +16,7 @@
 #define LINEAR_VECTORS 2
 #define LINEAR_INNER 256 /* a right panel takes 16 KB of the first cache */
 #define LINEAR_LEFT_IN_PLACE 0
+#define LINEAR_LOADS_ALONE 1 /* a product takes no operand from memory: registers are short */
 
 typedef struct vf {
     float32x4_t lo, hi;
