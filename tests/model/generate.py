@@ -68,6 +68,7 @@ RANDOM.update(
                 ),
             ),
         ),
+        "llama-biases": ("Llama", dict(LLAMA, attention_bias=True, mlp_bias=True)),
         "mistral": ("Mistral", dict(LLAMA, sliding_window=4)),
         "mistral-wide": ("Mistral", dict(LLAMA, sliding_window=None, head_dim=20)),
         "qwen3": ("Qwen3", dict(LLAMA, head_dim=16)),

@@ -452,7 +452,6 @@ static void test_refusals(void)
         {"factor",
          "{\"model_type\": \"llama\", \"rope_scaling\": {\"type\": \"linear\", \"factor\": 0}}",
          "rope_scaling.factor: found 0"},
-        {"bias", "{\"model_type\": \"llama\", \"attention_bias\": true}", "attention_bias"},
         {"theta", "{\"model_type\": \"llama\", \"rope_theta\": -1}", "rope_theta: found -1"},
         {"inner", "{\"model_type\": \"gpt2\", \"n_inner\": 0}", "n_inner: found 0"},
         {"by-layer", "{\"model_type\": \"gpt2\", \"scale_attn_by_inverse_layer_idx\": true}",

@@ -166,11 +166,12 @@ value rotary_attend(builder *b, value qkv, int64_t l, value residual)
 value rotary_forward(builder *b, value x, int64_t l, value residual)
 {
     const model_description *d = b->d;
-    const value up =
-        map_named(b, x, "layers.#.mlp.up_proj", l, d->feed_forward, 0, LOCUS_IDENTITY, NONE, NONE);
-    const value inner =
-        map_named(b, x, "layers.#.mlp.gate_proj", l, d->feed_forward, 0, d->activation, up, NONE);
-    return map_named(b, inner, "layers.#.mlp.down_proj", l, d->width, 0, LOCUS_IDENTITY, NONE,
+    const int biased = ((const rotary *)d->own)->forward_biased;
+    const value up = map_named(b, x, "layers.#.mlp.up_proj", l, d->feed_forward, biased,
+                               LOCUS_IDENTITY, NONE, NONE);
+    const value inner = map_named(b, x, "layers.#.mlp.gate_proj", l, d->feed_forward, biased,
+                                  d->activation, up, NONE);
+    return map_named(b, inner, "layers.#.mlp.down_proj", l, d->width, biased, LOCUS_IDENTITY, NONE,
                      residual);
 }
 

@@ -13,6 +13,7 @@ typedef struct rotary {
     int64_t window;
     int biased;            /* 1: q, k and v have biases           */
     int out_biased;        /* 1: so has the map behind attention  */
+    int forward_biased;    /* 1: maps of the feed-forward have biases */
     double scale;          /* of products; 0: 1 / sqrt(head_dim)    */
     double softcap;        /* of scores; 0: none                    */
     double logits_cap;     /* of logits; 0: none                    */
