@@ -24,7 +24,8 @@ const int32_t *run_numbers(const run *r, picker by, int stack)
     }
 }
 
-/* Rows of the position table. Padding, where the model knows it, is not counted. */
+/* Rows of the position table. Padding, where the model knows it, is not counted; what lies before a
+ * step counts whole, as in transformers. */
 static void set_positions(const run *r, int stack)
 {
     const model_description *d = &r->pass->model->stacks[stack];

@@ -31,14 +31,18 @@ static locus_status check_positions(const locus_mpi_plan *plan, const locus_tens
     return check_axis(t, name, ring_position_axis(plan, t), rows, error);
 }
 
-/* What a rank would have to know of the rows of others: gates of all positions in between, and the
- * distances of positions that are not here yet. */
+/* What a rank would have to know of the rows of others: gates and decays of all positions in between,
+ * the keys that a query counts, and the distances of positions that are not here yet. */
 static locus_status refuse_places(const locus_mpi_plan *plan, const locus_tensors *s,
                                   locus_error *error)
 {
     static const char *const names[] = {"q_positions", "k_positions", "log_gate", "log_decay"};
     const locus_scheme_info *scheme = locus_scheme_find(plan->config.scheme);
     const int turns = scheme != NULL && (scheme->terms & LOCUS_TERM_ROTATION) != 0;
+    if (scheme != NULL && (scheme->traits & LOCUS_TRAIT_COUNTED) != 0)
+        return locus_fail(error, LOCUS_ERR_UNSUPPORTED,
+                          "scheme: found %s over ranks, expected one that counts no keys",
+                          plan->config.scheme);
     for (size_t i = turns ? 2 : 0; i < sizeof names / sizeof *names; i++) {
         const int index = locus_tensor_index(names[i]);
         if (index >= 0 && locus_present(locus_tensor_at_const(s, (size_t)index)))

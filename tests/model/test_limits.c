@@ -186,6 +186,45 @@ static void test_shards(void)
     clear(path);
 }
 
+/* A pooling, and `count` modules behind it. */
+static int modules_are_read(const char *path, int count)
+{
+    text t = {NULL, 0, 0};
+    locus_model *model = NULL;
+    locus_error error = {""};
+    add(&t,
+        "[{\"type\": \"Transformer\", \"path\": \"\"}, {\"type\": \"Pooling\", \"path\": \"1_Pooling\"}",
+        1);
+    add(&t, ", {\"type\": \"Normalize\", \"path\": \"2_Normalize\"}", (size_t)count);
+    add(&t, "]", 1);
+    write_text(path, "modules.json", t.data);
+    free(t.data);
+    const locus_status status = locus_model_open(&model, path, NULL, &error);
+    CHECK(status == LOCUS_OK || strstr(error.text, "more than 8 modules") != NULL, "%s",
+          error.text);
+    locus_model_free(model);
+    return status == LOCUS_OK;
+}
+
+static void test_modules(void)
+{
+    if (!check_begin("limits/MODULE_STEPS")) return;
+    const char *path = test_folder("modules");
+    char file[1024];
+    write_model(path, &test_models[0], NULL);
+    snprintf(file, sizeof file, "%s/1_Pooling", path);
+    (void)mkdir(file, 0700);
+    write_text(file, "config.json", "{\"pooling_mode_mean_tokens\": true}");
+    CHECK(modules_are_read(path, 8) && !modules_are_read(path, 9), "modules");
+    snprintf(file, sizeof file, "%s/1_Pooling/config.json", path);
+    (void)unlink(file);
+    snprintf(file, sizeof file, "%s/1_Pooling", path);
+    (void)rmdir(file);
+    snprintf(file, sizeof file, "%s/modules.json", path);
+    (void)unlink(file);
+    clear(path);
+}
+
 /* An encoder and its decoder of width 64, whose positions are computed. */
 static int sinusoids_are_read(const char *path, int positions)
 {
@@ -291,6 +330,7 @@ int main(int argc, char **argv)
     test_settings();
     test_keys();
     test_shards();
+    test_modules();
     test_sinusoids();
     test_pieces();
     if (check_begin("limits/MODEL_CLUSTERS"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from . import _native
 
 _LEVELS = {1: "attend", 2: "layer"}
-_TRAITS = {1: "relative", 2: "symmetric", 4: "learned", 8: "causal"}
+_TRAITS = {1: "relative", 2: "symmetric", 4: "learned", 8: "causal", 16: "counted"}
 
 
 def _names(bits, table):

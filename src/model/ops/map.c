@@ -23,7 +23,6 @@ static void set_map(const program *p, const op *o, const float *weight, const fl
     m->linear.weight = &m->weight;
     m->linear.packed = w->packed;
     m->linear.quantized = w->quantized;
-    m->linear.quantized = w->quantized;
     m->linear.bias = bias != NULL ? &m->bias : NULL;
 }
 

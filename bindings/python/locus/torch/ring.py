@@ -116,6 +116,7 @@ class _Ring:
         return {**self.config, "query_offset": self.offset + q.row, "key_offset": k.row, "first_query": q.row}
 
 
+_COUNTING = {s.name for s in schemes() if "counted" in s.traits}  # a query counts all keys between
 _TWO_AXES = {s.name for s in schemes() for t in s.tensors if t.name == "k_positions" and t.shape.endswith(" 2")}
 
 
@@ -393,7 +394,8 @@ def ring_attend(
     for name, value in more.items():
         if value is not None:
             (named if name in TENSORS else options)[name] = value
-    error = _check(named, _axes_of({"scheme": scheme, "options": options}))
+    error = f"scheme: ring_attend takes no {scheme}, which counts keys" if scheme in _COUNTING else None
+    error = error or _check(named, _axes_of({"scheme": scheme, "options": options}))
     if dropout > 0 and seed is None:
         error = error or "seed: dropout needs one, the same on all ranks"
     config = {
