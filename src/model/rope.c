@@ -123,7 +123,7 @@ static locus_status read_yarn(rope_keys *k, model_rope *r, locus_error *error)
     r->low = fmax(whole ? floor(low) : low, 0.0);
     r->high = fmin(whole ? ceil(high) : high, most);
     if (r->high == r->low) r->high += 0.001;
-    const double both = scale != 0.0 && all != 0.0;
+    const int both = scale != 0.0 && all != 0.0;
     return read_gain(k,
                      both ? gain_of(r->factor, scale) / gain_of(r->factor, all)
                           : gain_of(r->factor, 1.0),

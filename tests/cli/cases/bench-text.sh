@@ -2,7 +2,7 @@
 # Tables and chart; figures become "#".
 . "$SUPPORT/lib.sh"
 need python3
-tiny='--n 16 --d 8 --heads 2 --rounds 1 --isa generic --no-baseline --scheme alibi'
+tiny='--n 16 --d 8 --heads 2 --rounds 3 --isa generic --no-baseline --scheme alibi'
 figures() { sed -n 's/  */ /g; s/-*$//; /^scheme\|^|\|^alibi/p' | sed 's/\([0-9.]\{1,\}e\)[-+]/\1/g; s/[0-9.]\{1,\}e[0-9]*/#/g; s/ [0-9][0-9.-]*/ #/g; s/ *$//'; }
 "$LOCUS" bench $tiny >table
 echo "exit $?"
