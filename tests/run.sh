@@ -125,7 +125,7 @@ start() { # NAME COMMAND...
 }
 
 # Scripts that judge the source tree or the ordinary build; once is enough.
-once=" aarch64 cross support headers symbols install docs source page web abi static "
+once=" aarch64 cross support headers symbols install docs source page web abi static packages "
 
 suites() { # PREFIX TREE: start all suites of one build
     local prefix=$1 tree=$2 program script suite

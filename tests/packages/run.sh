@@ -1,0 +1,110 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# `make deb`, in full runs: what the packages hold and say, lintian's verdict, the same bytes from another folder,
+# and a fresh Debian in which they are installed and used.
+. "$(dirname "$0")/../support/check.sh"
+
+version=$(awk '/^#define LOCUS_VERSION_/ { printf "%s%s", dot, $3; dot = "." }' include/locus/status.h)
+soversion=${version%.*}
+
+if [ -z "${LOCUS_TEST_FULL-}" ]; then
+    begin packages/deb
+    skip "builds of minutes and a Debian of its own: make test-full has them"
+    finish packages
+fi
+if ! command -v dpkg-gencontrol >/dev/null; then
+    begin packages/deb
+    skip "dpkg-dev is not installed"
+    finish packages
+fi
+
+begin packages/deb
+check "make deb" make deb "BUILD=$BUILD"
+for pair in locus:usr/bin/locus locus:usr/share/man/man1/locus.1.gz "liblocus$soversion:liblocus.so.$soversion" \
+    "liblocus$soversion:liblocus.so.$version" liblocus-dev:usr/include/locus/locus.h liblocus-dev:liblocus.so \
+    liblocus-dev:liblocus.a liblocus-dev:pkgconfig/locus.pc liblocus-dev:cmake/locus/locus-config.cmake \
+    python3-locus:dist-packages/locus/_native.abi3.so python3-locus:dist-packages/locus/torch/nn/attention.py; do
+    package=${pair%%:*}
+    dpkg-deb -c "$BUILD/deb/${package}_$version"_*.deb | awk '{ print $6 }' >"$SCRATCH/contents"
+    check "$package holds ${pair#*:}" grep -q "/${pair#*:}\$" "$SCRATCH/contents"
+done
+field() { dpkg-deb -f "$BUILD/deb/$1_$version"_*.deb "$2"; } # PACKAGE FIELD
+check "the library's package is called by its SONAME" \
+    sh -c "readelf -d '$BUILD/deb/unpacked/liblocus$soversion'/usr/lib/*/liblocus.so.$version | grep -q 'SONAME.*liblocus\.so\.$soversion\]'"
+check "development wants this library" test "$(field liblocus-dev Depends | cut -d, -f1)" = "liblocus$soversion (= $version)"
+field locus Depends | tr ',' '\n' >"$SCRATCH/depends"
+check "the program needs libc6 and libgomp1 only where cairo and libmicrohttpd are not found" \
+    test -z "$(grep -vE '^ ?(libc6|libgomp1|libcairo2|libmicrohttpd12) ' "$SCRATCH/depends")"
+for package in "$BUILD"/deb/*.deb; do dpkg-deb --fsys-tarfile "$package" | tar -tv --numeric-owner | grep -v ' 0/0 '; done >"$SCRATCH/owned"
+check "files of others than root" empty "$SCRATCH/owned"
+for package in "$BUILD"/deb/*.deb; do dpkg-deb --fsys-tarfile "$package" | grep -a -l -F "$ROOT"; done >"$SCRATCH/paths"
+check "no path of this machine inside" empty "$SCRATCH/paths"
+
+begin packages/lintian
+if command -v lintian >/dev/null; then
+    root=
+    [ "$(id -u)" -ne 0 ] || root=--allow-root
+    check "no error and no warning" lintian $root --fail-on error,warning "$BUILD"/deb/*.deb
+    cp -r "$BUILD/deb/unpacked/locus" "$SCRATCH/bad"
+    rm "$SCRATCH/bad/usr/share/doc/locus/copyright"
+    dpkg-deb --root-owner-group --build "$SCRATCH/bad" "$SCRATCH/locus_${version}_amd64.deb" >"$SCRATCH/log"
+    refuse "lintian sees a package without a licence" lintian $root --fail-on error,warning "$SCRATCH"/locus_*.deb
+else
+    skip "lintian is not installed"
+fi
+
+# The sources of this folder in another one, compiled anew.
+begin packages/reproducible
+check "a second checkout" git clone -q . "$SCRATCH/again"
+check "with the files of this one" sh -c "git ls-files -z | tar -cf - --null -T - | tar -xf - -C '$SCRATCH/again'"
+check "make deb there" env CCACHE_DISABLE=1 make -C "$SCRATCH/again" deb BUILD=build
+for package in "$BUILD"/deb/*.deb; do
+    check "$(basename "$package") has the same bytes" cmp "$package" "$SCRATCH/again/build/deb/$(basename "$package")"
+done
+
+begin packages/chroot
+block() { awk '$0 == "```c" { inside = 1; next } inside && /^```/ { exit } inside' README.md; }
+fresh=$SCRATCH/fresh
+enter() { chroot "$fresh" env DEBIAN_FRONTEND=noninteractive PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root "$@"; }
+leave() { ! mountpoint -q "$fresh/$1" || umount "$fresh/$1"; }
+codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
+if [ "$(id -u)" -ne 0 ] || ! command -v debootstrap >/dev/null; then
+    skip "a fresh Debian needs root and debootstrap"
+elif ! debootstrap --variant=minbase "$codename" "$fresh" http://deb.debian.org/debian >"$SCRATCH/debootstrap" 2>&1; then
+    leave proc
+    leave sys
+    skip "debootstrap: $(tail -n 1 "$SCRATCH/debootstrap")"
+else
+    leave proc
+    leave sys
+    mkdir "$fresh/work"
+    cp "$BUILD"/deb/*.deb "$fresh/work/"
+    cp -r examples/stories260K "$fresh/work/model"
+    cp tests/golden/t5/encoder.safetensors "$fresh/work/"
+    block >"$fresh/work/program.c"
+    check "apt-get update" enter apt-get update -qq
+    check "apt-get install" enter sh -c "apt-get install -y -qq --no-install-recommends /work/*.deb gcc libc6-dev pkg-config"
+    check "the program's version" sh -c "'$LOCUS' --version >'$SCRATCH/want' && chroot '$fresh' locus --version | diff '$SCRATCH/want' -"
+    check "a case holds" enter locus attend /work/encoder.safetensors --check
+    "$LOCUS" run examples/stories260K "Once upon a time" >"$SCRATCH/want"
+    enter locus run /work/model "Once upon a time" >"$SCRATCH/got" 2>&1
+    check "a model writes what it writes here" diff "$SCRATCH/want" "$SCRATCH/got"
+    check "locus demo" enter locus demo --output /work/demo
+    check "the demo's page" test -s "$fresh/work/demo/index.html"
+    check "README's program compiles by pkg-config" enter sh -c \
+        "cc -std=c11 /work/program.c \$(pkg-config --cflags --libs locus) -o /work/program"
+    check "it runs" sh -c "chroot '$fresh' /work/program | grep -q '^token 3: '"
+    check "and without the shared library" enter sh -c \
+        "cc -std=c11 /work/program.c -Wl,-Bstatic -llocus -Wl,-Bdynamic -fopenmp -lm -o /work/static && /work/static"
+    check "python3 computes" enter python3 -c "import locus, numpy as np
+x = np.ones((1, 2, 4, 8), dtype=np.float32)
+assert np.array_equal(locus.attend(x, x, x, scheme='alibi'), x)
+assert locus.__version__ == '$version'"
+    check "and knows the distribution" enter python3 -c "import importlib.metadata as m
+assert m.version('locus-attention') == '$version'"
+    check "apt-get remove" enter apt-get remove -y -qq locus "liblocus$soversion" liblocus-dev python3-locus
+    find "$fresh/usr" -path "*locus*" ! -type d >"$SCRATCH/left"
+    check "files left behind" empty "$SCRATCH/left"
+fi
+
+finish packages
