@@ -169,6 +169,12 @@ typedef struct model_name {
     const char *name;
 } model_name;
 
+/* Ids of the class of a family, for keys that config.json lacks where there is no
+ * generation_config.json; -1: none. */
+typedef struct model_ids {
+    int32_t start, begin, end, forced_end; /* decoder_start_, bos_, eos_, forced_eos_token_id */
+} model_ids;
+
 typedef struct model_family model_family;
 struct model_family {
     const char *type;            /* model_type */
@@ -178,8 +184,7 @@ struct model_family {
                              locus_error *error);
     const struct model_wiring *wiring; /* what it appends to the program itself (blocks.h); NULL:
                                           the description says it all */
-    int forces_end; /* 1: token 0 at max_length, where there is no generation_config.json and config.json
-                       says nothing of it */
+    const model_ids *ids;              /* NULL: none */
     const model_family *decoder; /* of an encoder-decoder, NULL: there is none; what its `describe`
                                     changes is the description of the encoder */
 };

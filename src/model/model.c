@@ -18,11 +18,14 @@
 
 static locus_status unknown_family(const char *type, locus_error *error)
 {
-    char list[448] = "", quoted[80];
-    size_t at = 0;
-    for (size_t i = 0; model_family_name(i) != NULL && at + 32 < sizeof list; i++)
-        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i > 0 ? ", " : "",
-                               model_family_name(i));
+    static const char more[] = ", ...";
+    char list[352] = "", quoted[80];
+    size_t at = 0, i = 0;
+    for (const char *name; (name = model_family_name(i)) != NULL; i++) {
+        if (at + 2 + strlen(name) + sizeof more > sizeof list) break;
+        at += (size_t)snprintf(list + at, sizeof list - at, "%s%s", i > 0 ? ", " : "", name);
+    }
+    if (model_family_name(i) != NULL) memcpy(list + at, more, sizeof more);
     return locus_fail(error, LOCUS_ERR_FORMAT,
                       "config.json: model_type: found %s, expected one of %s",
                       locus_escape(quoted, sizeof quoted, type, strlen(type)), list);

@@ -67,10 +67,10 @@ for refused in ("Marian", "Roberta", "XLMRoberta"):  # a decoder alone; position
     WRITTEN.remove((refused, "ForCausalLM"))
 
 
-def _saved(family, end, folder):
+def _saved(family, end, folder, settings=None):
     torch.manual_seed(2)
     continues = {"is_decoder": True} if end in ("ForCausalLM", "LMHeadModel") and family in _ENCODERS else {}
-    config = getattr(transformers, family + "Config")(**FAMILIES[family], **continues)
+    config = getattr(transformers, family + "Config")(**(settings or FAMILIES[family]), **continues)
     config._attn_implementation = "eager"
     model = getattr(transformers, family + end)(config).eval()
     with torch.no_grad():
@@ -154,17 +154,25 @@ def test_start_beyond_the_vocabulary(tmp_path):
         _greedy(ours, [], max_length=12)
 
 
-@pytest.mark.parametrize("said", [{}, {"forced_eos_token_id": None}, {"forced_eos_token_id": 3}])
-def test_marian_ends(said, tmp_path):
-    """Without generation_config.json the class says which token ends a text at max_length."""
-    theirs = _saved("Marian", "MTModel", tmp_path)
+IDS = ("decoder_start_token_id", "bos_token_id", "eos_token_id", "forced_eos_token_id")
+FAIRSEQ = {key: value for key, value in MARIAN.items() if key not in IDS and key != "pad_token_id"}
+BOTH = {
+    "Bart": FAIRSEQ, "MBart": FAIRSEQ, "M2M100": FAIRSEQ, "Pegasus": FAIRSEQ, "Marian": MARIAN, "T5": T5, "MT5": T5, "UMT5": T5,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("said", [{}, {"eos_token_id": None, "forced_eos_token_id": None}, {"forced_eos_token_id": 3, "bos_token_id": 4}])
+@pytest.mark.parametrize("family", BOTH)
+def test_ids_of_the_class(family, said, tmp_path):
+    """Without generation_config.json the class says what config.json does not: the first token, the last, that at max_length."""
+    theirs = _saved(family, "MTModel" if family == "Marian" else "ForConditionalGeneration", tmp_path, BOTH[family])
     (tmp_path / "generation_config.json").unlink()
-    _without(tmp_path, "forced_eos_token_id")
-    _without(tmp_path, **said)
-    end = said.get("forced_eos_token_id", 0)
-    theirs.generation_config.update(forced_eos_token_id=end)
+    needed = {"decoder_start_token_id": BOTH[family]["decoder_start_token_id"]} if family in ("Marian", "T5") else {}
+    _without(tmp_path, *IDS)
+    _without(tmp_path, **needed, **said)
+    again = type(theirs).from_pretrained(tmp_path, attn_implementation="eager").eval()
     ids = torch.tensor([[7, 8, 9]])
-    want = theirs.generate(ids, attention_mask=torch.ones_like(ids), max_length=6, num_beams=1, do_sample=False)[0].tolist()
+    want = again.generate(ids, attention_mask=torch.ones_like(ids), max_length=6, num_beams=1, do_sample=False)[0].tolist()
     assert _greedy(locus.Model(tmp_path), [7, 8, 9], max_length=6, beams=1) == want
 
 

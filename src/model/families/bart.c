@@ -39,10 +39,13 @@ static const model_family decoder = {
     .describe = describe_decoder,
 };
 
+static const model_ids ids = {.start = 2, .begin = 0, .end = 2, .forced_end = 2};
+
 const model_family model_family_bart = {
     .type = "bart",
     .prefixes = model_marian_prefixes,
     .names = model_marian_names,
     .describe = describe_encoder,
+    .ids = &ids,
     .decoder = &decoder,
 };

@@ -52,11 +52,14 @@ static const model_family decoder = {
     .wiring = &wiring,
 };
 
+static const model_ids ids = {.start = 2, .begin = 0, .end = 2, .forced_end = -1};
+
 const model_family model_family_m2m_100 = {
     .type = "m2m_100",
     .prefixes = model_marian_prefixes,
     .names = model_marian_names,
     .describe = describe_encoder,
     .wiring = &wiring,
+    .ids = &ids,
     .decoder = &decoder,
 };

@@ -165,11 +165,13 @@ static const model_family decoder = {
     .describe = describe_decoder,
 };
 
+static const model_ids ids = {.start = 58100, .begin = -1, .end = 0, .forced_end = 0};
+
 const model_family model_family_marian = {
     .type = "marian",
     .prefixes = model_marian_prefixes,
     .names = model_marian_names,
     .describe = describe_encoder,
-    .forces_end = 1,
+    .ids = &ids,
     .decoder = &decoder,
 };

@@ -25,10 +25,13 @@ static const model_family decoder = {
     .describe = describe_decoder,
 };
 
+static const model_ids ids = {.start = -1, .begin = 0, .end = 2, .forced_end = 2};
+
 const model_family model_family_mbart = {
     .type = "mbart",
     .prefixes = model_marian_prefixes,
     .names = model_marian_names,
     .describe = describe_encoder,
+    .ids = &ids,
     .decoder = &decoder,
 };

@@ -31,10 +31,13 @@ static const model_family decoder = {
     .describe = describe_decoder,
 };
 
+static const model_ids ids = {.start = 0, .begin = -1, .end = 1, .forced_end = 1};
+
 const model_family model_family_pegasus = {
     .type = "pegasus",
     .prefixes = model_marian_prefixes,
     .names = model_marian_names,
     .describe = describe_encoder,
+    .ids = &ids,
     .decoder = &decoder,
 };

@@ -147,10 +147,13 @@ const model_family model_t5_decoder = {
     .describe = describe_decoder,
 };
 
+static const model_ids ids = {.start = -1, .begin = -1, .end = 1, .forced_end = -1};
+
 const model_family model_family_t5 = {
     .type = "t5",
     .prefixes = model_t5_prefixes,
     .names = model_t5_names,
     .describe = describe,
+    .ids = &ids,
     .decoder = &model_t5_decoder,
 };

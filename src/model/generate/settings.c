@@ -18,11 +18,12 @@ static locus_status no_memory(locus_error *error)
     return locus_fail(error, LOCUS_ERR_MEMORY, "model: out of memory");
 }
 
-static locus_status read_id(const model_settings *s, const char *path, int32_t *id,
+/* Of a key that is not there: the preset; of null: -1. */
+static locus_status read_id(const model_settings *s, const char *path, int32_t preset, int32_t *id,
                             locus_error *error)
 {
     int64_t number = -1;
-    *id = -1;
+    *id = model_setting_there(s, path) ? -1 : preset;
     if (model_setting_find(s, path) == NULL) return LOCUS_OK;
     LOCUS_TRY(model_setting_integer(s, path, 0, 0, MOST_ID, &number, error));
     *id = (int32_t)number;
@@ -40,11 +41,22 @@ static locus_status read_ids(locus_model *m, const model_settings *s, const char
     int32_t *list = locus_arena_take(&m->texts, (size_t)(*count + 1) * sizeof *list, 16);
     if (list == NULL) return no_memory(error);
     *ids = list;
-    if (single) return read_id(s, path, list, error);
+    if (single) return read_id(s, path, -1, list, error);
     for (int64_t i = 0; i < length; i++) {
         snprintf(name, sizeof name, "%s.%" PRId64, path, i);
-        LOCUS_TRY(read_id(s, name, &list[i], error));
+        LOCUS_TRY(read_id(s, name, -1, &list[i], error));
     }
+    return LOCUS_OK;
+}
+
+static locus_status read_ends(locus_model *m, const model_settings *s, const int32_t *preset,
+                              locus_error *error)
+{
+    locus_generation *g = &m->generation;
+    if (model_setting_there(s, "eos_token_id") || *preset < 0)
+        return read_ids(m, s, "eos_token_id", &g->ends, &g->end_count, error);
+    g->ends = preset;
+    g->end_count = 1;
     return LOCUS_OK;
 }
 
@@ -69,7 +81,7 @@ static locus_status read_bad_words(locus_model *m, const model_settings *s, locu
         if (length == 0) continue;
         for (int64_t i = 0; i < length; i++) {
             snprintf(name, sizeof name, "bad_words_ids.%" PRId64 ".%" PRId64, w, i);
-            LOCUS_TRY(read_id(s, name, &words[at++], error));
+            LOCUS_TRY(read_id(s, name, -1, &words[at++], error));
         }
         if (length == 1 && generate_is_end(g, words[before]))
             at = before;
@@ -165,7 +177,8 @@ static locus_status read_reals(const model_settings *s, locus_generation *g, loc
     return LOCUS_OK;
 }
 
-static locus_status read_settings(locus_model *m, const model_settings *s, locus_error *error)
+static locus_status read_settings(locus_model *m, const model_settings *s, const model_ids *ids,
+                                  locus_error *error)
 {
     locus_generation *g = &m->generation;
     int sample, renormalize;
@@ -177,11 +190,11 @@ static locus_status read_settings(locus_model *m, const model_settings *s, locus
     g->sample = (uint32_t)sample;
     LOCUS_TRY(model_setting_flag(s, "renormalize_logits", 0, &renormalize, error));
     g->renormalize = (uint32_t)renormalize;
-    LOCUS_TRY(read_id(s, "decoder_start_token_id", &g->start, error));
-    if (g->start < 0) LOCUS_TRY(read_id(s, "bos_token_id", &g->start, error));
-    LOCUS_TRY(read_id(s, "forced_bos_token_id", &g->forced_begin, error));
-    LOCUS_TRY(read_id(s, "forced_eos_token_id", &g->forced_end, error));
-    LOCUS_TRY(read_ids(m, s, "eos_token_id", &g->ends, &g->end_count, error));
+    LOCUS_TRY(read_id(s, "decoder_start_token_id", ids->start, &g->start, error));
+    if (g->start < 0) LOCUS_TRY(read_id(s, "bos_token_id", ids->begin, &g->start, error));
+    LOCUS_TRY(read_id(s, "forced_bos_token_id", -1, &g->forced_begin, error));
+    LOCUS_TRY(read_id(s, "forced_eos_token_id", ids->forced_end, &g->forced_end, error));
+    LOCUS_TRY(read_ends(m, s, &ids->end, error));
     LOCUS_TRY(read_ids(m, s, "suppress_tokens", &g->suppressed, &g->suppressed_count, error));
     return read_bad_words(m, s, g, error);
 }
@@ -190,6 +203,7 @@ locus_status model_read_generation(locus_model *m, const char *folder, const mod
                                    locus_error *error)
 {
     static const char file[] = "generation_config.json";
+    static const model_ids none = {-1, -1, -1, -1};
     model_settings s;
     locus_arena arena = {.allocator = m->allocator};
     m->generation.size = sizeof m->generation;
@@ -202,14 +216,10 @@ locus_status model_read_generation(locus_model *m, const char *folder, const mod
     const int there = path != NULL && locus_system_exists(path);
     locus_arena_clear(&arena);
     if (path == NULL) return no_memory(error);
-    if (!there) {
-        LOCUS_TRY(read_settings(m, config, error));
-        if (m->family->forces_end && !model_setting_there(config, "forced_eos_token_id"))
-            m->generation.forced_end = 0;
-        return LOCUS_OK;
-    }
+    if (!there)
+        return read_settings(m, config, m->family->ids != NULL ? m->family->ids : &none, error);
     LOCUS_TRY(model_settings_read(&s, folder, file, m->allocator, error));
-    const locus_status status = read_settings(m, &s, error);
+    const locus_status status = read_settings(m, &s, &none, error);
     model_settings_free(&s);
     return status;
 }
