@@ -108,7 +108,7 @@ if [ -x "$new" ] && "$new" -c 'import transformers, sys; sys.exit(int(transforme
     LOCUS_TEST_SAMPLE=1 # padded texts only
     export LOCUS_TEST_SAMPLE
     pytest_with "$new" new/ $tests/test_hub.py $tests/test_patch.py $tests/test_patch_calls.py \
-        $tests/test_patch_models.py $tests/test_sentence_transformers.py $tests/test_folders.py \
+        $tests/test_patch_models.py $tests/test_patch_families.py $tests/test_sentence_transformers.py $tests/test_folders.py \
         $tests/test_docs.py \
         -k "not base_models and not memory and not walk and not tensors_and_training and not finetuning and not test_nn"
 else

@@ -51,6 +51,7 @@ class Adapter:
     scheme = "none"
     knows: tuple = ()  # parameters of the forward that this adapter stands in for; (): any
     needs: tuple = ()  # those that a forward must have to be the one that is meant
+    by_implementation = True  # False: right only where patch has looked at the module, not wherever a name of attention is given
     together = False  # True: of no use, or wrong, unless everything that is known of its family is swapped
     locus_names: tuple = ()
 

@@ -430,8 +430,9 @@ def _register_class(module) -> None:
         if not name.endswith("ATTENTION_CLASSES") or not isinstance(table, dict) or "eager" not in table:
             continue
         original = table["eager"].__name__
-        if (folder, file, original) in KNOWN:
-            table[NAME] = swapped_class(f"{folder.split('.')[-1]}_{original}")
+        new = swapped_class(f"{folder.split('.')[-1]}_{original}") if (folder, file, original) in KNOWN else None
+        if new is not None and new.locus_adapter.by_implementation:
+            table[NAME] = new
         else:
             table[NAME] = _Refusal(folder, sorted(set(table) - {NAME}))
 

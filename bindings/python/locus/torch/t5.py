@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""T5, mT5, FLAN-T5 and UMT5: scheme ``t5``; cross-attention: scheme ``none`` with scale 1.
+"""T5, mT5, FLAN-T5, UMT5, Switch, Pop2Piano, LongT5's and UDOP's decoders: scheme ``t5``; cross-attention: scheme ``none`` with scale 1.
 
 T5 hands its bias from the first layer to the others as [1,H,n,n] with the mask added. Here a ``Position`` travels that
 road: the learned table and the mask, from which each layer's call is made. The table stays the parameter itself, so
@@ -135,6 +135,12 @@ class T5Attention(_Shared):
         out = _attention(self, hidden_states, keys, values, table, mask, offset, head_mask)
         weights = () if "output_attentions" in self.locus_names else (None,)  # they have a place of their own since 5.15
         return out, position_bias, *weights
+
+
+class UdopAttention(T5Attention):
+    @classmethod
+    def refuse(cls, module) -> Optional[str]:
+        return None if module.is_decoder else "the encoder adds biases made of boxes, expected one made of distances"
 
 
 class UMT5Attention(_Shared):
