@@ -15,6 +15,7 @@ import numpy
 import torch
 import transformers
 
+import published
 from library import Model, top
 from safetensors.numpy import load_file
 from safetensors.torch import save_file
@@ -419,6 +420,20 @@ def compare_vits(name, folder):
     print("PASSED" if worst <= TOLERANCE else "FAILED", name, "%.1e of the largest element" % worst, flush=True)
 
 
+def compare_published(name, folder, kind, config):
+    """With tokens of two types."""
+    model = published.make(folder, kind, config)
+    mine, worst = Model(folder), 0.0
+    for length in LENGTHS:
+        ids = torch.randint(0, config["vocab_size"], (length,), generator=torch.Generator().manual_seed(length))
+        types = torch.arange(length) // 4 % 2
+        with torch.no_grad():
+            states = model(ids, types)
+        for got, want in zip(mine.states(ids, types=types), states, strict=True):
+            worst = max(worst, float(numpy.abs(got - want.numpy()).max() / want.abs().max()))
+    print("PASSED" if worst <= TOLERANCE else "FAILED", name, "%.1e of the largest element" % worst, flush=True)
+
+
 def compare(name, folder):
     try:
         with open(os.path.join(folder, "config.json")) as file:
@@ -455,6 +470,8 @@ def main(folder):
         path = os.path.join(folder, name)
         make_vits(path, settings)
         compare_vits(name, path)
+    for name, settings in published.MODELS.items():
+        compare_published(name, os.path.join(folder, name), *settings)
     for name in ("bert", "electra", "deberta-v3") if os.environ.get("LOCUS_TEST_SAMPLE") else FILLS:
         family, settings = FILLS[name]
         path = os.path.join(folder, name + "-fill")

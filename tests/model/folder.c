@@ -191,6 +191,11 @@ const test_model test_models[] = {
     {"modernbert", "modernbert",
      "{\"model_type\": \"modernbert\", " SIZES ", \"local_attention\": 6, "
      "\"global_attn_every_n_layers\": 2, \"architectures\": [\"ModernBertModel\"]}"},
+    {"nomic-bert", "nomic_bert",
+     "{\"model_type\": \"nomic_bert\", \"n_embd\": 24, \"n_layer\": 2, \"n_head\": 3, "
+     "\"n_inner\": 256, \"vocab_size\": 50, \"activation_function\": \"swiglu\", "
+     "\"rotary_emb_fraction\": 1.0, \"qkv_proj_bias\": false, \"mlp_fc1_bias\": false, "
+     "\"mlp_fc2_bias\": false}"},
     {"bart", "bart",
      "{\"model_type\": \"bart\", " BART ", \"scale_embedding\": true, "
      "\"architectures\": [\"BartForConditionalGeneration\"]}"},

@@ -20,6 +20,7 @@ from safetensors.numpy import load_file
 sys.path.insert(0, os.path.dirname(__file__))
 import compare
 import generate
+import published
 from library import LIBRARY, Error, pointer
 
 TOLERANCE = 1e-4  # of the largest element of a tensor's gradient
@@ -292,6 +293,16 @@ def compare_memory(name, folder, settings):
     compare_parts(name, folder, model, run, inputs, "transformer.")
 
 
+def compare_published(name, folder, kind, config):
+    model = published.make(folder, kind, config).double()
+
+    def run(ids):
+        states = model(ids)
+        return states[-1], None, len(states) - 1
+
+    compare_parts(name, folder, model, run, [torch.randint(0, 190, (n,), generator=torch.Generator().manual_seed(n)) for n in LENGTHS], "")
+
+
 def attempt(function, name, *arguments):
     try:
         function(name, *arguments)
@@ -325,6 +336,9 @@ def main(folder, *chosen):
     if not chosen:
         for name, settings in compare.MEMORIES.items():
             attempt(compare_memory, name, os.path.join(folder, "gradients-" + name), settings)
+    for name, settings in published.MODELS.items():
+        if not chosen or name in chosen:
+            attempt(compare_published, name, os.path.join(folder, "gradients-" + name), *settings)
 
 
 if __name__ == "__main__":
