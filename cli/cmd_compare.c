@@ -219,6 +219,9 @@ static int open_sides(comparison *c, uint32_t precision)
         status = locus_texts_new(&c->texts[side], c->model[side], c->tokenizer, NULL, &error);
     }
     if (status != LOCUS_OK) return cli_report("compare", status, v->model, &error);
+    const int exit_code = precision_check("compare", v->model, locus_precision_name(LOCUS_EXACT),
+                                          c->info[EXACT].precision);
+    if (exit_code != CLI_DONE) return exit_code;
     c->layer = calloc((size_t)c->info[EXACT].layers + 1, sizeof *c->layer);
     return c->layer != NULL ? CLI_DONE : cli_complain("compare", CLI_RESOURCES, "out of memory");
 }

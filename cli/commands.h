@@ -13,6 +13,7 @@ extern const cli_command cmd_explain;
 extern const cli_command cmd_inspect;
 extern const cli_command cmd_run;
 extern const cli_command cmd_compare;
+extern const cli_command cmd_convert;
 extern const cli_command cmd_tokenize;
 extern const cli_command cmd_serve;
 extern const cli_command cmd_demo;

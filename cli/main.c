@@ -14,8 +14,9 @@
 #include "text.h"
 
 const cli_command *const cli_commands[] = {
-    &cmd_attend,   &cmd_schemes, &cmd_plot, &cmd_explain, &cmd_inspect, &cmd_run,  &cmd_compare,
-    &cmd_tokenize, &cmd_serve,   &cmd_demo, &cmd_lab,     &cmd_bench,   &cmd_help, NULL,
+    &cmd_attend, &cmd_schemes, &cmd_plot,    &cmd_explain,  &cmd_inspect,
+    &cmd_run,    &cmd_compare, &cmd_convert, &cmd_tokenize, &cmd_serve,
+    &cmd_demo,   &cmd_lab,     &cmd_bench,   &cmd_help,     NULL,
 };
 
 const cli_option cli_common_options[] = {

@@ -23,3 +23,12 @@ int precision_read(const char *command, const char *name, uint32_t *precision)
     return cli_complain(command, CLI_USAGE, "--precision: expected exact, i16 or int8, got \"%s\"",
                         quoted);
 }
+
+int precision_check(const char *command, const char *folder, const char *name, uint32_t found)
+{
+    char quoted[160];
+    if (name == NULL || strcmp(name, locus_precision_name(found)) == 0) return CLI_DONE;
+    return cli_complain(command, CLI_REFUSED, "%s: holds %s, not %s",
+                        text_quote(quoted, sizeof quoted, folder), locus_precision_name(found),
+                        name);
+}

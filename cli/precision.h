@@ -13,6 +13,10 @@ const char *precision_at(size_t index);
 /* *precision of a name; NULL: exact. An exit code. */
 int precision_read(const char *command, const char *name, uint32_t *precision);
 
+/* An exit code: what a model was opened in is not what was asked for by name: `exact`, of a folder that
+ * holds integers. */
+int precision_check(const char *command, const char *folder, const char *name, uint32_t found);
+
 /* Its entry in a table of options; FIELD as the command has it. */
 #define PRECISION_OPTION(field)                                                                    \
     {                                                                                              \

@@ -7,6 +7,7 @@
 
 #include "inputs.h"
 #include "pieces.h"
+#include "precision.h"
 #include "run.h"
 #include "text.h"
 
@@ -120,7 +121,8 @@ static int open_model(run_session *s)
     if (status != LOCUS_OK)
         return cli_report("run", status, status == LOCUS_ERR_ISA ? NULL : v->model, &error);
     locus_model_describe(s->model, &s->info);
-    return run_task_choose(s);
+    const int exit_code = precision_check("run", v->model, v->precision, s->info.precision);
+    return exit_code == CLI_DONE ? run_task_choose(s) : exit_code;
 }
 
 static int open_texts(run_session *s)

@@ -29,7 +29,7 @@ typedef struct locus_model_config {
     const char *isa;  /* ceiling, as in locus_config                                 */
     const locus_allocator *allocator; /* NULL: malloc                                */
     uint32_t trainable; /* 1: its weights may change and have gradients, see below    */
-    uint32_t precision; /* locus_precision; 0: exact                                 */
+    uint32_t precision; /* locus_precision; 0: exact, or what a converted folder holds */
 } locus_model_config;
 
 /* What linear maps are computed in. Never chosen by the library. In integers, a text has the same bits
@@ -53,6 +53,13 @@ LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_open(locus_model **model, co
                                                          const locus_model_config *config,
                                                          locus_error *error);
 LOCUS_API void locus_model_free(locus_model *model); /* NULL is allowed */
+
+/* Writes the weights of a folder as i16 or int8 has them to `path`, a safetensors file of integers
+ * and scales. A folder with it as its only model.safetensors and the other files of `folder` opens
+ * with `precision` 0 (or the same), to the same bits; another precision is refused. The file is
+ * there whole or not at all. */
+LOCUS_API LOCUS_MUST_CHECK locus_status locus_model_convert(const char *folder, const char *path,
+                                                            uint32_t precision, locus_error *error);
 
 /* How hidden states become one vector per sequence. */
 typedef enum locus_model_pooling {

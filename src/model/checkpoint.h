@@ -30,6 +30,7 @@ typedef struct model_checkpoint {
      * failure: to list what a configuration wants */
     void (*listen)(void *listener, const char *name, const uint64_t *shape, size_t rank);
     void *listener;
+    uint32_t precision;                   /* of a file of integers (integers.h); else LOCUS_EXACT */
     const struct gguf_architecture *gguf; /* of a GGUF file, whose names are others; else NULL */
 } model_checkpoint;
 

@@ -4,6 +4,7 @@
 #include "core/error.h"
 #include "core/memory.h"
 #include "core/size.h"
+#include "model/integers.h"
 #include "model/ops/ops.h"
 #include "model/precision.h"
 #include "model/run.h"
@@ -16,6 +17,7 @@ typedef struct loader {
     run r;
     int32_t *uses; /* of every value without base: operators that read it now  */
     char *stays;   /* 1: operators of a pass read it as it is                  */
+    char *wanted;  /* 1: some operator reads it as floats                      */
     locus_error *error;
 } loader;
 
@@ -105,6 +107,10 @@ static locus_status provide(loader *l, value root)
     program *p = l->p;
     const value_info *i = &p->values[root];
     if (i->data != NULL) return LOCUS_OK;
+    if (i->parameter != NONE) LOCUS_TRY(integers_floats(p, i->parameter, l->error));
+    for (value v = i->part; v != NONE; v = p->values[v].next)
+        if (p->values[v].parameter != NONE)
+            LOCUS_TRY(integers_floats(p, p->values[v].parameter, l->error));
     LOCUS_TRY(take_value(p, root, l->error));
     if (i->parameter != NONE) return read_tensor(l, root);
     for (value v = i->part; v != NONE; v = p->values[v].next)
@@ -293,15 +299,77 @@ static void release(loader *l, value v)
     if (--l->uses[root] == 0 && !l->stays[root]) drop_value(l->p, root);
 }
 
-/* What operator o needs of constants, and what it is if it is one. */
+/* Integers that the checkpoint has, in place of a weight or a table. */
+static locus_status read_words(loader *l, value_info *w, const stored_integers *s)
+{
+    uint64_t bytes = 0;
+    void *memory = NULL, *integers = NULL;
+    float *scales = NULL;
+    if (!locus_quantized_table_bytes(&bytes, s->kind, w->count, w->width))
+        return no_memory(l->error);
+    LOCUS_TRY(take(l->p, bytes + LOCUS_ALIGNMENT, &memory, l->error));
+    w->words = memory;
+    *w->words = locus_quantized_table_in(s->kind, w->count, w->width,
+                                         (char *)memory + LOCUS_ALIGNMENT, &integers, &scales);
+    return integers_read(l->p, s, integers, scales, l->error);
+}
+
+static locus_status read_map(loader *l, value_info *w, const stored_integers *s)
+{
+    const locus_allocator *a = l->p->allocator;
+    const size_t each = (size_t)locus_quantized_stored_bytes(s->kind);
+    uint64_t bytes = 0;
+    void *memory = NULL;
+    if (!locus_quantized_bytes(&bytes, s->kind, w->width, w->count)) return no_memory(l->error);
+    void *integers = locus_allocate(a, (size_t)(s->rows * s->columns), each);
+    float *scales = locus_allocate(a, (size_t)(s->rows * s->groups), sizeof *scales);
+    locus_status status = integers != NULL && scales != NULL
+                              ? integers_read(l->p, s, integers, scales, l->error)
+                              : no_memory(l->error);
+    if (status == LOCUS_OK) status = take(l->p, bytes + LOCUS_ALIGNMENT, &memory, l->error);
+    if (status == LOCUS_OK) {
+        w->quantized = memory;
+        *w->quantized = locus_quantized_from(l->p->integers, s->kind, w->width, w->count, integers,
+                                             scales, (char *)memory + LOCUS_ALIGNMENT);
+    }
+    locus_release(a, integers);
+    locus_release(a, scales);
+    return status;
+}
+
+static locus_status read_integers(loader *l, const op *o, int input)
+{
+    value_info *w = &l->p->values[o->in[input]];
+    stored_integers s;
+    (void)integers_describe(l->p, o, input, &s); /* it has some: integers_stored */
+    LOCUS_TRY(integers_check(l->p, &s, l->error));
+    return o->kind == &op_embed ? read_words(l, w, &s) : read_map(l, w, &s);
+}
+
+static void release_inputs(loader *l, const op *o)
+{
+    for (int k = 0; k < OP_INPUTS; k++)
+        if (o->in[k] != NONE && l->p->values[o->in[k]].constant) release(l, o->in[k]);
+}
+
+/* What operator o needs of constants, and what it is if it is one that is needed. */
 static locus_status settle(loader *l, const op *o)
 {
     program *p = l->p;
-    for (int k = 0; k < OP_INPUTS; k++) {
+    const int skipped = p->values[o->out].constant && !l->wanted[root_of(p, o->out)];
+    for (int k = 0; !skipped && k < OP_INPUTS; k++) {
         if (o->in[k] == NONE || !p->values[o->in[k]].constant) continue;
         if (is_packed(p, o, k) && precision_packed(p, o, k)) continue;
+        if (integers_stored(p, o, k)) {
+            LOCUS_TRY(read_integers(l, o, k));
+            continue;
+        }
         LOCUS_TRY(provide(l, root_of(p, o->in[k])));
         l->r.at[o->in[k]] = data_of(p, o->in[k]);
+    }
+    if (skipped) {
+        release_inputs(l, o);
+        return LOCUS_OK;
     }
     if (p->values[o->out].constant) {
         LOCUS_TRY(take_value(p, root_of(p, o->out), l->error));
@@ -309,8 +377,7 @@ static locus_status settle(loader *l, const op *o)
         LOCUS_TRY(o->kind->forward(&l->r, o));
     } else if (!p->trains)
         LOCUS_TRY(pack(l, o));
-    for (int k = 0; k < OP_INPUTS; k++)
-        if (o->in[k] != NONE && p->values[o->in[k]].constant) release(l, o->in[k]);
+    release_inputs(l, o);
     return LOCUS_OK;
 }
 
@@ -335,7 +402,9 @@ static locus_status begin(loader *l, program *p, locus_error *error)
     l->r.linear = locus_allocate(p->allocator, (size_t)room_of(p), 1);
     l->uses = locus_allocate(p->allocator, count, sizeof *l->uses);
     l->stays = locus_allocate(p->allocator, count, 1);
-    return l->r.at != NULL && l->r.linear != NULL && l->uses != NULL && l->stays != NULL
+    l->wanted = locus_allocate(p->allocator, count, 1);
+    return l->r.at != NULL && l->r.linear != NULL && l->uses != NULL && l->stays != NULL &&
+                   l->wanted != NULL
                ? LOCUS_OK
                : no_memory(error);
 }
@@ -347,6 +416,7 @@ static void end(loader *l)
     locus_release(a, l->r.linear);
     locus_release(a, l->uses);
     locus_release(a, l->stays);
+    locus_release(a, l->wanted);
 }
 
 locus_status program_load(program *p, locus_error *error)
@@ -354,7 +424,10 @@ locus_status program_load(program *p, locus_error *error)
     loader l;
     locus_status status = begin(&l, p, error);
     for (int t = 0; t < p->tensor_count; t++) p->parameters += p->tensors[t].count;
-    if (status == LOCUS_OK) count_uses(&l);
+    if (status == LOCUS_OK) {
+        count_uses(&l);
+        integers_wanted(p, l.wanted);
+    }
     if (status == LOCUS_OK && p->trains) status = read_trained(&l);
     for (int i = 0; status == LOCUS_OK && i < p->op_count; i++) status = settle(&l, &p->ops[i]);
     for (value v = 0; v < p->value_count; v++)

@@ -12,6 +12,7 @@
 #include "core/memory.h"
 #include "model/generate/generate.h"
 #include "model/gguf.h"
+#include "model/integers.h"
 #include "model/precision.h"
 
 /* ---- config.json ---- */
@@ -148,14 +149,20 @@ static locus_status load(locus_model *m, const char *folder, locus_error *error)
     model_checkpoint checkpoint;
     LOCUS_TRY(
         model_checkpoint_open(&checkpoint, folder, m->family, &m->stacks[0], m->allocator, error));
+    locus_status status = integers_begin(&m->program, &checkpoint, error);
+    if (status == LOCUS_OK && m->convert_to != NULL && checkpoint.precision != LOCUS_EXACT)
+        status =
+            locus_fail(error, LOCUS_ERR_FORMAT, "%s: is converted already", checkpoint.names[0]);
     /* sentence-transformers keeps the architecture of what it began with, and not the head */
     if (m->modules.there && m->stacks[0].head == LOCUS_MODEL_FILL &&
         !model_checkpoint_has(&checkpoint, SLOT_FILL_MAP, 0))
         m->stacks[0].head = LOCUS_MODEL_NO_HEAD;
-    locus_status status = open_maps(m, &checkpoint, folder, error);
+    if (status == LOCUS_OK) status = open_maps(m, &checkpoint, folder, error);
     if (status == LOCUS_OK) status = model_assemble(m, &checkpoint, error);
     m->program.generates = model_last_stack(m)->head == LOCUS_MODEL_GENERATE;
     if (status == LOCUS_OK) status = program_load(&m->program, error);
+    if (status == LOCUS_OK && m->convert_to != NULL)
+        status = integers_write(&m->program, m->convert_to, error);
     m->program.checkpoint = NULL;
     model_checkpoint_close(&checkpoint);
     return status;
@@ -171,12 +178,10 @@ static locus_status build(locus_model *m, const char *folder, const locus_model_
     return load(m, folder, error);
 }
 
-locus_status locus_model_open(locus_model **out, const char *folder,
-                              const locus_model_config *config, locus_error *error)
+/* convert_to: a file, or NULL. */
+static locus_status open_model(locus_model **out, const char *folder, const char *convert_to,
+                               const locus_model_config *config, locus_error *error)
 {
-    if (out == NULL || folder == NULL)
-        return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL argument");
-    *out = NULL;
     locus_model_config own = {.size = sizeof own};
     if (config != NULL) LOCUS_ADOPT(config, own, "model config", error);
     const locus_allocator *allocator = config != NULL ? config->allocator : NULL;
@@ -185,12 +190,40 @@ locus_status locus_model_open(locus_model **out, const char *folder,
     m->allocator = allocator;
     m->texts.allocator = allocator;
     m->stack_count = 1;
+    m->convert_to = convert_to;
     const locus_status status = build(m, folder, config, error);
     if (status != LOCUS_OK) {
         locus_model_free(m);
         return status;
     }
     *out = m;
+    return LOCUS_OK;
+}
+
+locus_status locus_model_open(locus_model **out, const char *folder,
+                              const locus_model_config *config, locus_error *error)
+{
+    if (out == NULL || folder == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL argument");
+    *out = NULL;
+    return open_model(out, folder, NULL, config, error);
+}
+
+locus_status locus_model_convert(const char *folder, const char *path, uint32_t precision,
+                                 locus_error *error)
+{
+    locus_model *model = NULL;
+    if (folder == NULL || path == NULL)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT, "model: NULL argument");
+    if (precision == LOCUS_EXACT)
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "model: precision: found exact, expected i16 or int8");
+    if (model_is_gguf(folder))
+        return locus_fail(error, LOCUS_ERR_ARGUMENT,
+                          "model: found a GGUF file, expected a folder to convert");
+    const locus_model_config config = {.size = sizeof config, .precision = precision};
+    LOCUS_TRY(open_model(&model, folder, path, &config, error));
+    locus_model_free(model);
     return LOCUS_OK;
 }
 

@@ -25,6 +25,7 @@ struct locus_model {
     locus_arena texts;
     model_modules modules;
     locus_generation generation; /* as its files say */
+    const char *convert_to;      /* a file that its integers go to, when it is opened; NULL */
     int64_t most_positions;      /* max_position_embeddings; 0: it does not say */
 };
 

@@ -164,23 +164,95 @@ static void quantize_panel(void *context, size_t index, uint32_t worker)
     for (int o = 0; o < PANEL; o++) quantize_output(j, (int64_t)index * PANEL + o, panel, scales);
 }
 
-locus_quantized locus_quantize_weight(const locus_quant_kernels *kernels, locus_quant_kind kind,
-                                      const locus_tensor *weight, void *memory, uint32_t threads)
+/* A handle whose panels and scales, both still to be written, lie in `memory`. */
+static locus_quantized lie_in(const locus_quant_kernels *kernels, locus_quant_kind kind,
+                              int64_t inputs, int64_t outputs, void *memory, quantize_job *j)
 {
     locus_quantized q = {.kernels = kernels,
                          .kind = kind,
-                         .inputs = weight->shape[1],
-                         .outputs = weight->shape[0],
-                         .padded = locus_quant_padded(weight->shape[1])};
+                         .inputs = inputs,
+                         .outputs = outputs,
+                         .padded = locus_quant_padded(inputs)};
     uint64_t bytes = 0;
     (void)panel_bytes(&bytes, kind, q.padded, q.outputs); /* it fits: locus_quantized_bytes */
-    uint8_t *start = (uint8_t *)line_start(memory);
-    quantize_job j = {.q = &q, .weight = weight, .weights = start};
-    j.scales = (float *)(void *)(start + bytes);
-    q.weights = j.weights;
-    q.scales = j.scales;
+    j->weights = (uint8_t *)line_start(memory);
+    j->scales = (float *)(void *)(j->weights + bytes);
+    q.weights = j->weights;
+    q.scales = j->scales;
+    return q;
+}
+
+locus_quantized locus_quantize_weight(const locus_quant_kernels *kernels, locus_quant_kind kind,
+                                      const locus_tensor *weight, void *memory, uint32_t threads)
+{
+    quantize_job j = {.weight = weight};
+    const locus_quantized q = lie_in(kernels, kind, weight->shape[1], weight->shape[0], memory, &j);
+    j.q = &q;
     locus_parallel_for(threads, (size_t)panels_of(q.outputs), quantize_panel, &j);
     return q;
+}
+
+/* ---- in the order of rows, as files have them ---- */
+
+int locus_quantized_stored_bytes(locus_quant_kind kind) { return kind == LOCUS_QUANT_I16 ? 2 : 1; }
+
+/* The transform fills the padding; else it is zeros. */
+int64_t locus_quantized_columns(locus_quant_kind kind, int64_t inputs)
+{
+    return kind == LOCUS_QUANT_H8 ? locus_quant_padded(inputs) : inputs;
+}
+
+static int64_t stored_groups(const locus_quantized *q, int64_t columns)
+{
+    return locus_blocks(columns, q->padded / locus_quant_groups(q->kind, q->padded));
+}
+
+static int32_t integer_at(const void *integers, locus_quant_kind kind, int64_t i)
+{
+    return kind == LOCUS_QUANT_I16 ? ((const int16_t *)integers)[i] : ((const int8_t *)integers)[i];
+}
+
+locus_quantized locus_quantized_from(const locus_quant_kernels *kernels, locus_quant_kind kind,
+                                     int64_t inputs, int64_t outputs, const void *integers,
+                                     const float *scales, void *memory)
+{
+    quantize_job j = {NULL};
+    const locus_quantized q = lie_in(kernels, kind, inputs, outputs, memory, &j);
+    const int64_t groups = locus_quant_groups(kind, q.padded);
+    const int64_t columns = locus_quantized_columns(kind, inputs),
+                  some = stored_groups(&q, columns);
+    for (int64_t output = 0; output < panels_of(outputs) * PANEL; output++) {
+        const int o = (int)(output % PANEL), there = output < outputs;
+        uint8_t *panel = j.weights + output / PANEL * locus_quant_panel_bytes(kind, q.padded);
+        for (int64_t k = 0; k < q.padded; k++)
+            store(kind, panel, k, o,
+                  there && k < columns ? integer_at(integers, kind, output * columns + k) : 0);
+        for (int64_t g = 0; g < groups; g++)
+            j.scales[(output / PANEL * groups + g) * PANEL + o] =
+                there && g < some ? scales[output * some + g] : 0.0f;
+    }
+    return q;
+}
+
+void locus_quantized_to(const locus_quantized *q, void *integers, float *scales)
+{
+    const int64_t groups = locus_quant_groups(q->kind, q->padded);
+    const int64_t columns = locus_quantized_columns(q->kind, q->inputs);
+    const int64_t some = stored_groups(q, columns);
+    for (int64_t output = 0; output < q->outputs; output++) {
+        const int o = (int)(output % PANEL);
+        const uint8_t *panel =
+            q->weights + output / PANEL * locus_quant_panel_bytes(q->kind, q->padded);
+        for (int64_t k = 0; k < columns; k++) {
+            const int32_t n = load(q->kind, panel, k, o);
+            if (q->kind == LOCUS_QUANT_I16)
+                ((int16_t *)integers)[output * columns + k] = (int16_t)n;
+            else
+                ((int8_t *)integers)[output * columns + k] = (int8_t)n;
+        }
+        for (int64_t g = 0; g < some; g++)
+            scales[output * some + g] = q->scales[(output / PANEL * groups + g) * PANEL + o];
+    }
 }
 
 void locus_quantized_weights(const locus_quantized *q, int64_t output, float *to)

@@ -33,6 +33,19 @@ int locus_quantizes(const locus_tensor *weight);
 locus_quantized locus_quantize_weight(const locus_quant_kernels *kernels, locus_quant_kind kind,
                                       const locus_tensor *weight, void *memory, uint32_t threads);
 
+/* Bytes of an integer in a file: 2 of I16, else 1. */
+int locus_quantized_stored_bytes(locus_quant_kind kind);
+
+/* Integers of an output in a file: the inputs; padded ones of H8. */
+int64_t locus_quantized_columns(locus_quant_kind kind, int64_t inputs);
+
+/* Such a W in the order of its rows, and back: integers [outputs][columns], int16 of I16, else int8;
+ * scales [outputs][groups of columns]. `memory` as of locus_quantize_weight. */
+void locus_quantized_to(const locus_quantized *q, void *integers, float *scales);
+locus_quantized locus_quantized_from(const locus_quant_kernels *kernels, locus_quant_kind kind,
+                                     int64_t inputs, int64_t outputs, const void *integers,
+                                     const float *scales, void *memory);
+
 /* to[i] = the weights of output `output` as floats, as they were rounded, i < inputs. */
 void locus_quantized_weights(const locus_quantized *q, int64_t output, float *to);
 

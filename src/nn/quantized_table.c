@@ -71,20 +71,30 @@ static void round_row(void *context, size_t index, uint32_t worker)
                     to + g * group * (int64_t)bytes_of(t->kind), &j->scales[row * t->groups + g]);
 }
 
+locus_quantized_table locus_quantized_table_in(locus_quant_kind kind, int64_t rows, int64_t width,
+                                               void *memory, void **integers, float **scales)
+{
+    uint64_t bytes = 0;
+    (void)integer_bytes(&bytes, kind, rows, width); /* it fits: locus_quantized_table_bytes */
+    *integers = line_start(memory);
+    *scales = (float *)(void *)((char *)*integers + bytes);
+    return (locus_quantized_table){.kind = kind,
+                                   .width = width,
+                                   .groups = locus_blocks(width, group_of(kind)),
+                                   .integers = *integers,
+                                   .scales = *scales};
+}
+
 locus_quantized_table locus_quantize_table(locus_quant_kind kind, const locus_tensor *table,
                                            void *memory, uint32_t threads)
 {
-    const int64_t rows = table->shape[0], width = table->shape[1];
-    locus_quantized_table t = {.kind = kind,
-                               .width = width,
-                               .groups = locus_blocks(width, group_of(kind))};
-    uint64_t bytes = 0;
-    (void)integer_bytes(&bytes, kind, rows, width); /* it fits: locus_quantized_table_bytes */
-    table_job j = {.t = &t, .from = table, .integers = (uint8_t *)line_start(memory)};
-    j.scales = (float *)(void *)(j.integers + bytes);
-    t.integers = j.integers;
-    t.scales = j.scales;
-    locus_parallel_for(threads, (size_t)rows, round_row, &j);
+    void *integers = NULL;
+    table_job j = {.from = table};
+    const locus_quantized_table t = locus_quantized_table_in(kind, table->shape[0], table->shape[1],
+                                                             memory, &integers, &j.scales);
+    j.t = &t;
+    j.integers = integers;
+    locus_parallel_for(threads, (size_t)table->shape[0], round_row, &j);
     return t;
 }
 

@@ -26,6 +26,10 @@ int locus_quantized_table_bytes(uint64_t *bytes, locus_quant_kind kind, int64_t 
 locus_quantized_table locus_quantize_table(locus_quant_kind kind, const locus_tensor *table,
                                            void *memory, uint32_t threads);
 
+/* A handle to such a table in such memory, whose integers and scales the caller writes. */
+locus_quantized_table locus_quantized_table_in(locus_quant_kind kind, int64_t rows, int64_t width,
+                                               void *memory, void **integers, float **scales);
+
 /* y[c] = (resume ? y[c] : 0) + factor row[c], c < width. */
 void locus_quantized_row(const locus_quantized_table *t, int64_t row, float factor, int resume,
                          float *y);

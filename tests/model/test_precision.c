@@ -4,7 +4,9 @@
 
 #include <locus/model.h>
 #include <locus/runtime.h>
+#include <locus/tensorfile.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,6 +125,203 @@ static void test_family(const test_model *m, uint32_t precision)
     remove_model(path);
 }
 
+/* A folder of integers: the bits of the folder in float that is opened in them. */
+static void test_converted(const test_model *m, uint32_t precision)
+{
+    if (!check_begin("model/precision/converted/%s/%s", m->name, locus_precision_name(precision)))
+        return;
+    const char *path = test_folder("precision-converted");
+    char file[1024];
+    answer a[2];
+    uint64_t bytes[2];
+    locus_error error = {""};
+    write_model(path, m, NULL);
+    snprintf(file, sizeof file, "%s/model.safetensors", path);
+    for (int k = 0; k < 2; k++) {
+        locus_model *model = open_model(path, k == 0 ? precision : LOCUS_EXACT, NULL, 1);
+        compute(model, 0, SEQUENCES, &a[k]);
+        bytes[k] = info_of(model).bytes;
+        CHECK(info_of(model).precision == precision, "opened in another precision");
+        locus_model_free(model);
+        if (k == 0)
+            CHECK(locus_model_convert(path, file, precision, &error) == LOCUS_OK, "%s", error.text);
+    }
+    CHECK(!memcmp(&a[0], &a[1], sizeof a[0]), "other bits than the folder in float");
+    CHECK(bytes[0] == bytes[1], "other memory");
+    remove_model(path);
+}
+
+/* A converted file with one thing changed. */
+typedef struct hostile {
+    const char *tensor;         /* the first whose name ends so; NULL: the metadata are changed */
+    const char *dtype;          /* another one; NULL: as it is */
+    int left_out, longer, full; /* full: every byte is 0x7F */
+    double number;              /* its first one instead; with dtype or the like: not used */
+    const char *said;
+    const char *part; /* of the message, beside the name of the tensor */
+} hostile;
+
+static int ends_so(const char *name, const char *end)
+{
+    const size_t bytes = strlen(name), last = strlen(end);
+    return bytes >= last && strcmp(name + bytes - last, end) == 0;
+}
+
+static void change_number(void *data, const char *dtype, double number)
+{
+    const float real = (float)number;
+    const int16_t pair = (int16_t)number;
+    const int8_t byte = (int8_t)number;
+    if (strcmp(dtype, "F32") == 0)
+        memcpy(data, &real, sizeof real);
+    else if (strcmp(dtype, "I16") == 0)
+        memcpy(data, &pair, sizeof pair);
+    else
+        memcpy(data, &byte, sizeof byte);
+}
+
+/* name: of the tensor that was changed. */
+static void rewrite(const char *file, const hostile *h, char name[512])
+{
+    enum { MOST = 256 };
+    locus_file *from = NULL;
+    locus_file_writer *to = NULL;
+    locus_error error = {""};
+    void *blocks[MOST] = {NULL};
+    int done = 0;
+    name[0] = 0;
+    if (locus_file_open(&from, file, NULL, &error) != LOCUS_OK ||
+        locus_file_create(&to, file, NULL, &error) != LOCUS_OK ||
+        locus_file_put_metadata(to, "locus.integers",
+                                h->said != NULL ? h->said
+                                                : locus_file_metadata(from, "locus.integers"),
+                                &error) != LOCUS_OK)
+        exit(2);
+    for (size_t i = 0; i < locus_file_count(from) && i < MOST; i++) {
+        const locus_file_tensor *t = locus_file_tensor_at(from, i);
+        const int it = !done && h->tensor != NULL && ends_so(t->name, h->tensor);
+        const uint64_t bytes = t->end - t->begin;
+        uint64_t shape[LOCUS_FILE_MAX_RANK];
+        memcpy(shape, t->shape, t->rank * sizeof *shape);
+        blocks[i] = calloc((size_t)bytes * 2 + 8, 1);
+        if (blocks[i] == NULL || locus_file_read(from, i, 0, bytes, blocks[i], &error) != LOCUS_OK)
+            exit(2);
+        if (it) {
+            done = 1;
+            snprintf(name, 512, "%s", t->name);
+            if (h->left_out) continue;
+            if (h->longer)
+                shape[0]++;
+            else if (h->full)
+                memset(blocks[i], 0x7F, (size_t)bytes);
+            else if (h->dtype == NULL)
+                change_number(blocks[i], t->dtype, h->number);
+        }
+        if (locus_file_put(to, t->name, it && h->dtype != NULL ? h->dtype : t->dtype, t->rank,
+                           shape, blocks[i], &error) != LOCUS_OK)
+            exit(2);
+    }
+    CHECK(done == (h->tensor != NULL), "no tensor ends with %s", h->tensor);
+    if (locus_file_commit(to, &error) != LOCUS_OK) exit(2);
+    locus_file_close(from);
+    for (size_t i = 0; i < MOST; i++) free(blocks[i]);
+}
+
+static void test_hostile(uint32_t precision)
+{
+    const char *integers = precision == LOCUS_I16 ? "I16" : "I8";
+    const double beyond = precision == LOCUS_I16 ? -32768.0 : -128.0;
+    const hostile cases[] = {
+        {.tensor = ".scales", .number = NAN, .part = "found nan"},
+        {.tensor = ".scales", .number = INFINITY, .part = "found inf"},
+        {.tensor = ".scales", .number = -1.0, .part = "found -1"},
+        {.tensor = ".scales", .number = 0.0, .part = "found 0"},
+        {.tensor = ".scales", .number = 2e30, .part = "at most 1e30"},
+        {.tensor = ".word_scales", .number = NAN, .part = "found nan"},
+        {.tensor = ".word_scales", .number = 0.0, .part = "found 0"},
+        {.tensor = ".scales", .left_out = 1, .part = "is missing"},
+        {.tensor = ".word_scales", .left_out = 1, .part = "is missing"},
+        {.tensor = ".scales", .longer = 1, .part = "another shape"},
+        {.tensor = ".integers", .longer = 1, .part = "another shape"},
+        {.tensor = ".words", .longer = 1, .part = "another shape"},
+        {.tensor = ".scales", .dtype = "I32", .part = "found I32, expected F32"},
+        {.tensor = ".integers", .dtype = precision == LOCUS_I16 ? "F16" : "U8", .part = integers},
+        {.tensor = ".words", .dtype = precision == LOCUS_I16 ? "F16" : "U8", .part = integers},
+        {.tensor = ".integers", .number = beyond, .part = "expected at least"},
+        {.tensor = ".words", .number = beyond, .part = "expected at least"},
+        {.tensor = precision == LOCUS_I16 ? ".integers" : ".scales",
+         .full = 1,
+         .part = precision == LOCUS_I16 ? "that sum to" : "at most 1e30"},
+        {.said = "2 i16", .part = "found 2 i16, expected 1 i16 or 1 int8"},
+        {.said = "1 exact", .part = "found 1 exact"},
+        {.said = precision == LOCUS_I16 ? "1 int8" : "1 i16", .part = "expected I"},
+    };
+    const char *path = test_folder("precision-hostile");
+    char file[1024], name[512];
+    snprintf(file, sizeof file, "%s/model.safetensors", path);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const hostile *h = &cases[i];
+        if (!check_begin("model/precision/hostile/%s/%zu", locus_precision_name(precision), i))
+            continue;
+        locus_model *model = NULL;
+        locus_error error = {""};
+        write_model(path, &test_models[0], NULL);
+        CHECK(locus_model_convert(path, file, precision, &error) == LOCUS_OK, "%s", error.text);
+        rewrite(file, h, name);
+        CHECK(locus_model_open(&model, path, NULL, &error) == LOCUS_ERR_FORMAT, "opened");
+        CHECK(strstr(error.text, h->part) != NULL && strstr(error.text, name) != NULL, "%s: %s",
+              name, error.text);
+        locus_model_free(model);
+        remove_model(path);
+    }
+}
+
+/* Integers that are left out leave a tensor without numbers. */
+static void test_lacking(void)
+{
+    static const hostile without = {.tensor = ".integers", .left_out = 1};
+    const char *path = test_folder("precision-lacking");
+    char file[1024], name[512];
+    locus_model *model = NULL;
+    locus_error error = {""};
+    if (!check_begin("model/precision/lacking")) return;
+    snprintf(file, sizeof file, "%s/model.safetensors", path);
+    write_model(path, &test_models[0], NULL);
+    CHECK(locus_model_convert(path, file, LOCUS_INT8, &error) == LOCUS_OK, "%s", error.text);
+    rewrite(file, &without, name);
+    CHECK(locus_model_open(&model, path, NULL, &error) == LOCUS_ERR_FORMAT, "opened");
+    CHECK(strstr(error.text, "found no numbers") != NULL, "%s", error.text);
+    locus_model_free(model);
+    remove_model(path);
+}
+
+/* What a converted folder is not: another precision, one to train, one to convert again. */
+static void test_asked(void)
+{
+    const char *path = test_folder("precision-asked");
+    char file[1024];
+    locus_model *model = NULL;
+    locus_error error = {""};
+    const locus_model_config other = {.size = sizeof other, .precision = LOCUS_INT8};
+    const locus_model_config trained = {.size = sizeof trained, .trainable = 1};
+    if (!check_begin("model/precision/asked")) return;
+    snprintf(file, sizeof file, "%s/model.safetensors", path);
+    write_model(path, &test_models[0], NULL);
+    CHECK(locus_model_convert(path, file, LOCUS_EXACT, &error) == LOCUS_ERR_ARGUMENT, "converted");
+    CHECK(locus_model_convert(path, file, LOCUS_I16, &error) == LOCUS_OK, "%s", error.text);
+    CHECK(locus_model_convert(path, file, LOCUS_I16, &error) == LOCUS_ERR_FORMAT &&
+              strstr(error.text, "converted already") != NULL,
+          "%s", error.text);
+    CHECK(locus_model_open(&model, path, &other, &error) == LOCUS_ERR_FORMAT &&
+              strstr(error.text, "holds i16") != NULL,
+          "%s", error.text);
+    CHECK(locus_model_open(&model, path, &trained, &error) == LOCUS_ERR_FORMAT &&
+              strstr(error.text, "is exact") != NULL,
+          "%s", error.text);
+    locus_model_free(open_model(path, LOCUS_I16, NULL, 1));
+    remove_model(path);
+}
+
 /* Tables of integers beside the same table of floats: the same bits of a whole model. */
 static void test_tables(uint32_t precision)
 {
@@ -194,9 +393,15 @@ int main(int argc, char **argv)
 {
     if (!check_args(argc, argv)) return 2;
     for (uint32_t precision = LOCUS_I16; precision <= LOCUS_INT8; precision++) {
-        for (size_t i = 0; i < test_model_count; i++) test_family(&test_models[i], precision);
+        for (size_t i = 0; i < test_model_count; i++) {
+            test_family(&test_models[i], precision);
+            test_converted(&test_models[i], precision);
+        }
         test_tables(precision);
+        test_hostile(precision);
     }
+    test_lacking();
+    test_asked();
     test_kept();
     test_refused();
     return check_finish("model/precision");
