@@ -17,7 +17,7 @@ endif
 export BUILD JOBS
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo page tests test test-quick test-full bench measure cross static deb gallery format check-format install uninstall clean setup \
+.PHONY: all demo page tests test test-quick test-full bench measure cross static deb wheel gallery format check-format install uninstall clean setup \
         setup-tests \
         configure help
 
@@ -82,6 +82,9 @@ static: ## build/static/locus-x86_64 and -aarch64: the program in one file that 
 
 deb: ## build/deb: locus, liblocus0.2, liblocus-dev and python3-locus for this Debian
 	@tools/deb.sh
+
+wheel: ## build/wheel: the sdist and the wheel for this machine
+	@tools/wheel.sh
 
 gallery: all ## draw docs/gallery anew
 	@tools/gallery.sh $(BUILD)/locus docs/gallery

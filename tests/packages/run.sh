@@ -1,17 +1,73 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# `make deb`, in full runs: what the packages hold and say, lintian's verdict, the same bytes from another folder,
-# and a fresh Debian in which they are installed and used.
+# `make deb` and `make wheel`, in full runs: what the packages hold and say, the verdicts of lintian, auditwheel and
+# twine, the same bytes from another folder, and a fresh Debian in which they are installed and used.
 . "$(dirname "$0")/../support/check.sh"
 
 version=$(awk '/^#define LOCUS_VERSION_/ { printf "%s%s", dot, $3; dot = "." }' include/locus/status.h)
 soversion=${version%.*}
+
+# Every place that tells the version.
+begin packages/version
+check "it has three numbers" sh -c "echo '$version' | grep -qE '^[0-9]+\.[0-9]+\.[0-9]+\$'"
+check "the first heading of CHANGELOG.md" test "$(sed -n 's/^## \([^ ]*\).*/\1/p' CHANGELOG.md | head -n 1)" = "$version"
+check "CMake" grep -qxF "CMAKE_PROJECT_VERSION:STATIC=$version" "$BUILD/CMakeCache.txt"
+check "find_package" grep -qF "set(PACKAGE_VERSION \"$version\")" "$BUILD/locus-config-version.cmake"
+check "pkg-config" grep -qxF "Version: $version" "$BUILD/locus.pc"
+check "the library's file" test -f "$BUILD/liblocus.so.$version"
+readelf -d "$BUILD/liblocus.so" >"$SCRATCH/dynamic"
+check "its SONAME" grep -qF "[liblocus.so.$soversion]" "$SCRATCH/dynamic"
+check "the program" sh -c "'$LOCUS' --version | grep -qE '(^| )$version( |,|\$)'"
+if python3 -c 'import tomllib' 2>/dev/null; then
+    check "pyproject.toml" python3 -c "import re, tomllib
+rule = tomllib.load(open('pyproject.toml', 'rb'))['tool']['scikit-build']['metadata']['version']
+assert rule['result'].format(**re.search(rule['regex'], open(rule['input']).read()).groupdict()) == '$version'"
+fi
 
 if [ -z "${LOCUS_TEST_FULL-}" ]; then
     begin packages/deb
     skip "builds of minutes and a Debian of its own: make test-full has them"
     finish packages
 fi
+
+begin packages/wheel
+MOST_BYTES=3000000
+at_most() { [ "$(wc -c <"$1")" -le "$2" ]; } # FILE BYTES
+if check "make wheel" make wheel "BUILD=$BUILD"; then
+    tools=$BUILD/wheel-venv/bin
+    wheel=$(echo "$BUILD"/wheel/*.whl)
+    check "an sdist" test -s "$BUILD/wheel/locus_attention-$version.tar.gz"
+    check "twine" "$tools/twine" check --strict "$BUILD"/wheel/*
+    tag=$(basename "$wheel" .whl | sed 's/.*-abi3-//')
+    "$tools/auditwheel" show "$wheel" | tr '\n' ' ' >"$SCRATCH/audit"
+    check "auditwheel finds the tag of its name" grep -q "consistent with the following platform tag: \"$tag\"" "$SCRATCH/audit"
+    check "which is a manylinux" test "${tag#manylinux_2_}" != "$tag"
+    check "at most $MOST_BYTES bytes" at_most "$wheel" $MOST_BYTES
+    unzip -p "$wheel" '*/METADATA' | grep '^Requires-Dist' | grep -v 'extra ==' >"$SCRATCH/requires"
+    check "needs NumPy only" sh -c "grep -q '^Requires-Dist: numpy' '$SCRATCH/requires' && test \$(wc -l <'$SCRATCH/requires') -eq 1"
+    check "pip installs it" "$tools/python" -m pip install --quiet --no-index --no-deps --no-compile --target "$SCRATCH/site" "$wheel"
+    check "at most 4 MB then" test "$(du -s --apparent-size --block-size=1 "$SCRATCH/site" | cut -f1)" -le 4000000
+    if [ -x "$BUILD/venv/bin/python" ]; then
+        check "it computes" env "PYTHONPATH=$SCRATCH/site" "$BUILD/venv/bin/python" -c "import locus, numpy as np
+x = np.ones((1, 2, 4, 8), dtype=np.float32)
+assert np.array_equal(locus.attend(x, x, x, scheme='alibi'), x)
+assert locus.__file__.startswith('$SCRATCH')"
+    fi
+fi
+
+# The sources of this folder in another one, compiled anew; for the wheel, where git does not answer.
+begin packages/wheel-again
+mkdir "$SCRATCH/no-git"
+printf '#!/bin/sh\nexit 127\n' >"$SCRATCH/no-git/git"
+chmod +x "$SCRATCH/no-git/git"
+check "a second checkout" git clone -q . "$SCRATCH/again"
+check "with the files of this one" sh -c "git ls-files -z | tar -cf - --null -T - | tar -xf - -C '$SCRATCH/again'"
+check "make wheel there, without git" env CCACHE_DISABLE=1 "PATH=$SCRATCH/no-git:$PATH" \
+    "SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)" make -C "$SCRATCH/again" wheel BUILD=build
+for file in "$BUILD"/wheel/*; do
+    check "$(basename "$file") has the same bytes" cmp "$file" "$SCRATCH/again/build/wheel/$(basename "$file")"
+done
+
 if ! command -v dpkg-gencontrol >/dev/null; then
     begin packages/deb
     skip "dpkg-dev is not installed"
@@ -53,11 +109,8 @@ else
     skip "lintian is not installed"
 fi
 
-# The sources of this folder in another one, compiled anew.
-begin packages/reproducible
-check "a second checkout" git clone -q . "$SCRATCH/again"
-check "with the files of this one" sh -c "git ls-files -z | tar -cf - --null -T - | tar -xf - -C '$SCRATCH/again'"
-check "make deb there" env CCACHE_DISABLE=1 make -C "$SCRATCH/again" deb BUILD=build
+begin packages/deb-again
+check "make deb in the second checkout" env CCACHE_DISABLE=1 make -C "$SCRATCH/again" deb BUILD=build
 for package in "$BUILD"/deb/*.deb; do
     check "$(basename "$package") has the same bytes" cmp "$package" "$SCRATCH/again/build/deb/$(basename "$package")"
 done
