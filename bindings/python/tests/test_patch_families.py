@@ -180,6 +180,15 @@ def swin():
     return hf.SwinModel(eager(hf.SwinConfig(**SWIN))), dict(pixel_values=noise(2, 3, 64, 64))
 
 
+def swinv2():
+    return hf.Swinv2Model(eager(hf.Swinv2Config(**SWIN))), dict(pixel_values=noise(2, 3, 64, 64))
+
+
+def swin2sr():
+    made = hf.Swin2SRConfig(**dict(SWIN, image_size=16, patch_size=1, num_heads=[2, 4]))
+    return hf.Swin2SRModel(eager(made)), dict(pixel_values=noise(2, 3, 16, 16))
+
+
 def donut():
     return hf.DonutSwinModel(eager(hf.DonutSwinConfig(**SWIN))), dict(pixel_values=noise(2, 3, 64, 64))
 
@@ -229,6 +238,25 @@ def wavlm():
     return kind(made), dict(hidden_states=noise(2, 29, 32), attention_mask=models.padding(2, 29).bool())
 
 
+def speecht5():
+    sizes = dict(hidden_size=32, encoder_layers=2, encoder_attention_heads=4, encoder_ffn_dim=48, decoder_layers=2)
+    sizes.update(decoder_attention_heads=4, decoder_ffn_dim=48, encoder_layerdrop=0.0, decoder_layerdrop=0.0)
+    made = config("speecht5", "SpeechT5Config", **sizes, encoder_max_relative_position=6)
+    call = dict(input_values=noise(2, 21, 32), attention_mask=models.padding(2, 21), decoder_input_values=noise(2, 17, 32))
+    return hf.SpeechT5Model(made), dict(call, use_cache=False)
+
+
+def sew_d(**more):
+    kind = module("sew_d", "modeling_sew_d", "SEWDTransformerEncoder")
+    sizes = dict(hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=48, position_buckets=8)
+    made = config("sew_d", "SEWDConfig", **sizes, max_position_embeddings=32, **more)
+    return kind(made), dict(hidden_states=noise(2, 29, 32), attention_mask=models.padding(2, 29))
+
+
+def sew_d_own_projections():
+    return sew_d(share_att_key=False, pos_att_type=("c2p",))
+
+
 def seamless_m4t():
     kind = module("seamless_m4t", "modeling_seamless_m4t", "SeamlessM4TConformerEncoder")
     made = config("seamless_m4t", "SeamlessM4TConfig", **SEAMLESS, max_source_positions=40)
@@ -261,6 +289,8 @@ FAMILIES = [
     seggpt,
     vitdet,
     swin,
+    swinv2,
+    swin2sr,
     donut,
     maskformer,
     clap,
@@ -269,6 +299,9 @@ FAMILIES = [
     levit,
     fastspeech2_conformer,
     wavlm,
+    speecht5,
+    sew_d,
+    sew_d_own_projections,
     seamless_m4t,
     seamless_m4t_v2,
 ]
@@ -311,6 +344,23 @@ def test_same_numbers(make, counted):
     assert counted.calls == attention_modules(report) > 0
     assert want and errors(got, want) < FORWARD
     check_gradients(got_grads, want_grads)
+
+
+@pytest.mark.parametrize("make", [hf.BloomForCausalLM, hf.MptForCausalLM, hf.FalconForCausalLM], ids=lambda kind: kind.__name__)
+def test_caches(make, counted):
+    """Step by step behind padding, as generate does it."""
+    small = {"BloomForCausalLM": bloom, "MptForCausalLM": mpt, "FalconForCausalLM": falcon}[make.__name__]
+    model = models.seeded(lambda: make(small()[0].config))
+    ids = models.tokens(2, 9)
+    mask = torch.ones_like(ids)
+    mask[0, :3] = 0
+    how = dict(max_new_tokens=8, do_sample=False, output_logits=True, return_dict_in_generate=True, pad_token_id=0, eos_token_id=None)
+    want = model.generate(ids, attention_mask=mask, **how)
+    with locus.torch.patched(model, strict=True):
+        got = model.generate(ids, attention_mask=mask, **how)
+    assert counted.calls == 8 * 2  # steps, layers
+    assert torch.equal(got.sequences, want.sequences)
+    assert errors(got.logits, want.logits) < FORWARD
 
 
 # ---- refusals ----
@@ -433,8 +483,8 @@ LISTED = [
     ("SeamlessM4T v2", "seamless_m4t_v2.modeling_seamless_m4t_v2", "SeamlessM4Tv2ConformerSelfAttention", "the same"),
     ("FastSpeech2Conformer", "fastspeech2_conformer.modeling_fastspeech2_conformer", "FastSpeech2ConformerAttention", ""),
     ("VITS", "vits.modeling_vits", "VitsAttention", ""),
-    ("SpeechT5", "speecht5.modeling_speecht5", "SpeechT5Attention", "the encoder hands [n,n,D] on; not done"),
-    ("SEW-D", "sew_d.modeling_sew_d", "DisentangledSelfAttention", "an older form of DeBERTa's; not done"),
+    ("SpeechT5", "speecht5.modeling_speecht5", "SpeechT5Attention", ""),
+    ("SEW-D", "sew_d.modeling_sew_d", "DisentangledSelfAttention", ""),
     ("MCTCT", "deprecated.mctct.modeling_mctct", "MCTCTSelfAttention", "not tried"),
     ("CLAP", "clap.modeling_clap", "ClapAudioSelfAttention", "its text, which has no positions in attention"),
     (
@@ -450,8 +500,8 @@ LISTED = [
     ("Swin", "swin.modeling_swin", "SwinSelfAttention SwinAttention", ""),
     ("Donut's Swin", "donut.modeling_donut_swin", "DonutSwinSelfAttention", ""),
     ("MaskFormer's Swin", "maskformer.modeling_maskformer_swin", "MaskFormerSwinSelfAttention", ""),
-    ("Swin v2", "swinv2.modeling_swinv2", "Swinv2SelfAttention", "cosines, and a table that a network makes; not done"),
-    ("Swin2SR", "swin2sr.modeling_swin2sr", "Swin2SRSelfAttention", "the same"),
+    ("Swin v2", "swinv2.modeling_swinv2", "Swinv2SelfAttention", ""),
+    ("Swin2SR", "swin2sr.modeling_swin2sr", "Swin2SRSelfAttention", ""),
     (
         "BEiT",
         "beit.modeling_beit",

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DeBERTa (v1) and DeBERTa-v2/v3: scheme ``deberta``.
+"""DeBERTa (v1), DeBERTa-v2/v3 and SEW-D: scheme ``deberta``.
 
 The encoders are swapped beside the attention, because they make [B,1,n,n] masks and [1,n,n] distances that Locus does
 not need: the swapped ones keep the mask as [B,n] and say ``BY_INDEX`` for "distance = query index - key index".
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .adapter import Adapter, by_heads, can_run, dropout_of, joined, run, run_joined
+from .adapter import Adapter, by_heads, can_run, dropout_of, joined, run, run_joined, weights_wanted
 from .masks import from_seen, hides_nothing
 
 BY_INDEX = "distance = query index - key index"
@@ -116,6 +116,9 @@ class V2Attention(Adapter):
             return super().forward(
                 hidden_states, _outer(attention_mask), output_attentions, query_states, relative_pos, rel_embeddings
             )
+        return self._run(hidden_states, attention_mask, query_states, rel_embeddings, self.dropout.p), None
+
+    def _run(self, hidden_states, attention_mask, query_states, rel_embeddings, p: float) -> Tensor:
         heads = self.num_attention_heads
         q = self.query_proj(hidden_states if query_states is None else query_states)
         k, v = self.key_proj(hidden_states), self.value_proj(hidden_states)
@@ -129,8 +132,25 @@ class V2Attention(Adapter):
                 rel, q.shape[1], self.pos_ebd_size, buckets, self.max_relative_positions, heads, projections
             )
             call.update(scheme="deberta", **tables, **options)
-        p = dropout_of(self, self.dropout.p)
-        return run_joined(q, k, v, heads, scale=scale, dropout=p, **call), None
+        return run_joined(q, k, v, heads, scale=scale, dropout=dropout_of(self, p), **call)
+
+
+class SewDAttention(V2Attention):
+    """SEW-D has DeBERTa-v2's attention of old: weights on demand only in transformers 4, dropout of its own."""
+
+    needs = tuple(name for name in V2Attention.knows if name != "output_attentions")
+
+    def forward(self, *args, **kwargs):
+        given = self.given(args, kwargs)
+        hidden_states, mask, queries = given["hidden_states"], given["attention_mask"], given.get("query_states")
+        relative_pos = given.get("relative_pos")
+        by_index = relative_pos is None or _is_by_index(relative_pos)
+        same_length = queries is None or queries.shape[1] == hidden_states.shape[1]
+        if weights_wanted(self, given) or not by_index or not same_length or not can_run(hidden_states):
+            given = dict(given, attention_mask=_outer(mask), relative_pos=None if by_index else relative_pos)
+            return super(V2Attention, self).forward(**given)
+        out = self._run(hidden_states, mask, queries, given.get("rel_embeddings"), self.dropout.drop_prob)
+        return out if "output_attentions" in self.locus_names else (out, None)
 
 
 def _projections_v2(module) -> dict:
