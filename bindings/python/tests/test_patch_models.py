@@ -62,7 +62,7 @@ def test_unknown_models_are_refused_by_name():
     config = transformers.GPT2Config(n_embd=32, n_layer=1, n_head=2, vocab_size=30, n_positions=16)
     with pytest.raises(ValueError, match="GPT2Attention: no adapter for this class") as refusal:
         locus.torch.patch(transformers.GPT2Model(config))
-    assert "known families: albert, bert, " in str(refusal.value)
+    assert "known families: albert, beit, bert, " in str(refusal.value)
     with pytest.raises(ValueError, match="Linear: 0 modules swapped"):
         locus.torch.patch(torch.nn.Linear(2, 2))
 
