@@ -177,7 +177,9 @@ typedef struct model_ids {
 
 typedef struct model_family model_family;
 struct model_family {
-    const char *type;            /* model_type */
+    const char *type;       /* model_type */
+    const char *instead_of; /* another model_type whose files it reads where it `claims` them */
+    int (*claims)(const model_settings *settings);
     const char *const *prefixes; /* tried before each name, NULL ends the list */
     const model_name *names;     /* name NULL ends the list */
     locus_status (*describe)(const model_settings *settings, model_description *description,
@@ -190,6 +192,8 @@ struct model_family {
 };
 
 const model_family *model_family_find(const char *type); /* NULL: no such one */
+/* The same, or the one that reads these files in its stead. */
+const model_family *model_family_of(const char *type, const model_settings *settings);
 /* "BertForMaskedLM": of the class that wrote a checkpoint from before there was a model_type. */
 const model_family *model_family_of_class(const char *name);
 /* Names of all families, for messages; NULL beyond the last. */

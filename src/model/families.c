@@ -22,6 +22,15 @@ const model_family *model_family_find(const char *type)
     return NULL;
 }
 
+const model_family *model_family_of(const char *type, const model_settings *settings)
+{
+    for (size_t i = 0; i < FAMILIES; i++)
+        if (all[i]->claims != NULL && strcmp(all[i]->instead_of, type) == 0 &&
+            all[i]->claims(settings))
+            return all[i];
+    return model_family_find(type);
+}
+
 const model_family *model_family_of_class(const char *name)
 {
     static const struct {

@@ -92,7 +92,7 @@ static locus_status read_config(locus_model *m, const char *folder, locus_error 
     if (status == LOCUS_OK && type == NULL)
         status = model_setting_text(&s, "architectures.0", "", &class, error);
     if (status == LOCUS_OK)
-        m->family = type != NULL ? model_family_find(type) : model_family_of_class(class);
+        m->family = type != NULL ? model_family_of(type, &s) : model_family_of_class(class);
     if (status == LOCUS_OK && type == NULL && m->family == NULL)
         status = model_setting_refuse(&s, "model_type", "the name of a family", error);
     if (status == LOCUS_OK) {

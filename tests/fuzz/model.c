@@ -25,7 +25,7 @@ int fuzz_describe(const model_family **family, model_description *d)
     locus_arena_clear(&arena);
     *d = (model_description){.arena = &arena};
     status = model_setting_text(&s, "model_type", NULL, &type, &error);
-    if (status == LOCUS_OK && type != NULL) *family = model_family_find(type);
+    if (status == LOCUS_OK && type != NULL) *family = model_family_of(type, &s);
     if (*family != NULL) {
         status = (*family)->describe(&s, d, &error);
         if (status == LOCUS_OK) status = model_read_head(&s, *family, d, &unread, &error);

@@ -421,15 +421,17 @@ def compare_vits(name, folder):
 
 
 def compare_published(name, folder, kind, config):
-    """With tokens of two types."""
+    """With tokens of two types; logits where there is a head."""
     model = published.make(folder, kind, config)
     mine, worst = Model(folder), 0.0
     for length in LENGTHS:
         ids = torch.randint(0, config["vocab_size"], (length,), generator=torch.Generator().manual_seed(length))
         types = torch.arange(length) // 4 % 2
         with torch.no_grad():
-            states = model(ids, types)
-        for got, want in zip(mine.states(ids, types=types), states, strict=True):
+            pairs = list(zip(mine.states(ids, types=types), model(ids, types), strict=True))
+            if "architectures" in config:
+                pairs.append((mine.fill(ids, types=types), model.logits(pairs[-1][1])))
+        for got, want in pairs:
             worst = max(worst, float(numpy.abs(got - want.numpy()).max() / want.abs().max()))
     print("PASSED" if worst <= TOLERANCE else "FAILED", name, "%.1e of the largest element" % worst, flush=True)
 

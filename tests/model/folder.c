@@ -196,6 +196,9 @@ const test_model test_models[] = {
      "\"n_inner\": 256, \"vocab_size\": 50, \"activation_function\": \"swiglu\", "
      "\"rotary_emb_fraction\": 1.0, \"qkv_proj_bias\": false, \"mlp_fc1_bias\": false, "
      "\"mlp_fc2_bias\": false}"},
+    {"jina-bert", "jina_bert",
+     "{\"model_type\": \"bert\", " SIZES ", \"max_position_embeddings\": 40, "
+     "\"position_embedding_type\": \"alibi\", \"feed_forward_type\": \"geglu\"}"},
     {"bart", "bart",
      "{\"model_type\": \"bart\", " BART ", \"scale_embedding\": true, "
      "\"architectures\": [\"BartForConditionalGeneration\"]}"},

@@ -85,9 +85,86 @@ class NomicBert(nn.Module):
         return states
 
 
+class Filling(nn.Module):
+    """BERT's head that fills masks; logits by the word table."""
+
+    def __init__(self, words, width):
+        super().__init__()
+        self.transform = nn.ModuleDict({"dense": nn.Linear(width, width), "LayerNorm": nn.LayerNorm(width, eps=1e-12)})
+        self.bias = nn.Parameter(torch.zeros(words))
+
+    def forward(self, h, words):
+        return self.transform["LayerNorm"](functional.gelu(self.transform["dense"](h))) @ words.T + self.bias
+
+
+class JinaBert(nn.Module):
+    """huggingface.co/jinaai/jina-bert-implementation; the states of every layer."""
+
+    def __init__(self, config):
+        super().__init__()
+        self.config = c = config
+        width, inner = c["hidden_size"], c["intermediate_size"]
+        self.embeddings = nn.ModuleDict(
+            {
+                "word_embeddings": nn.Embedding(c["vocab_size"], width),
+                "token_type_embeddings": nn.Embedding(2, width),
+                "LayerNorm": self.norm(),
+            }
+        )
+        self.encoder = nn.ModuleDict(
+            {"layer": nn.ModuleList(self.layer(width, inner) for _ in range(c["num_hidden_layers"]))}
+        )
+        if "architectures" in c:
+            self.cls = nn.ModuleDict({"predictions": Filling(c["vocab_size"], width)})
+
+    def logits(self, h):
+        return self.cls["predictions"](h, self.embeddings["word_embeddings"].weight)
+
+    def norm(self):
+        return nn.LayerNorm(self.config["hidden_size"], eps=1e-12)
+
+    def layer(self, width, inner):
+        maps = nn.ModuleDict({name: nn.Linear(width, width) for name in ("query", "key", "value")})
+        output = nn.ModuleDict({"dense": nn.Linear(width, width), "LayerNorm": self.norm()})
+        mlp = {"gated_layers": nn.Linear(width, 2 * inner, bias=False), "wo": nn.Linear(inner, width), "layernorm": self.norm()}
+        return nn.ModuleDict({"attention": nn.ModuleDict({"self": maps, "output": output}), "mlp": nn.ModuleDict(mlp)})
+
+    def slopes(self, heads):
+        power = 2 ** (heads.bit_length() - 1)
+        first = [2.0 ** (-8.0 * (i + 1) / power) for i in range(power)]
+        return first + ([] if heads == power else self.slopes(2 * power)[0::2][: heads - power])
+
+    def forward(self, ids, types=None):
+        types = torch.zeros_like(ids) if types is None else types
+        e, heads = self.embeddings, self.config["num_attention_heads"]
+        activation = functional.gelu if self.config["feed_forward_type"] == "geglu" else functional.relu
+        h = e["LayerNorm"](e["word_embeddings"](ids) + e["token_type_embeddings"](types))
+        places = torch.arange(len(ids), dtype=h.dtype)
+        bias = -torch.tensor(self.slopes(heads), dtype=h.dtype)[:, None, None] * (places[:, None] - places).abs()
+        states = [h]
+        for layer in self.encoder["layer"]:
+            parts, output, mlp = layer["attention"]["self"], layer["attention"]["output"], layer["mlp"]
+            q, k, v = (parts[name](h).view(len(ids), heads, -1) for name in ("query", "key", "value"))
+            h = output["LayerNorm"](output["dense"](attention(q, k, v, bias)) + h)
+            gated, plain = mlp["gated_layers"](h).chunk(2, -1)
+            h = mlp["layernorm"](mlp["wo"](activation(gated) * plain) + h)
+            states.append(h)
+        return states
+
+
+JINA = dict(
+    model_type="bert", position_embedding_type="alibi", hidden_size=48, num_hidden_layers=3, intermediate_size=100,
+    vocab_size=200, max_position_embeddings=64,
+)  # fmt: skip
 NOMIC = dict(model_type="nomic_bert", n_embd=48, n_layer=3, n_head=4, vocab_size=198, layer_norm_epsilon=1e-12)
 BARE = dict(qkv_proj_bias=False, mlp_fc1_bias=False, mlp_fc2_bias=False)
 MODELS = {
+    "jina-bert": (JinaBert, dict(JINA, num_attention_heads=4, feed_forward_type="geglu")),
+    "jina-bert-fill": (
+        JinaBert,
+        dict(JINA, num_attention_heads=4, feed_forward_type="geglu", architectures=["JinaBertForMaskedLM"]),
+    ),
+    "jina-bert-six-heads": (JinaBert, dict(JINA, num_attention_heads=6, feed_forward_type="reglu")),
     "nomic-bert": (
         NomicBert,
         dict(
