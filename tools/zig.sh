@@ -9,6 +9,7 @@ case $venv in /*) ;; *) venv=$PWD/$venv ;; esac
 
 find_zig() { for zig in "$venv"/lib/python3*/site-packages/ziglang/zig; do [ -x "$zig" ] && echo "$zig" && return; done; return 1; }
 
+mkdir -p "${BUILD:-build}"
 if [ "$(cat "$venv/locus-version" 2>/dev/null)" != "$version" ]; then
     { python3 -m venv "$venv" && "$venv/bin/python" -m pip install --quiet --disable-pip-version-check "ziglang==$version" &&
         find_zig && echo "$version" >"$venv/locus-version"; } >"${BUILD:-build}/zig.log" 2>&1 || {
