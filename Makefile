@@ -17,7 +17,7 @@ endif
 export BUILD JOBS
 MAKEFLAGS += --no-print-directory
 
-.PHONY: all demo page tests test test-quick test-full bench measure cross static deb wheel gallery format check-format install uninstall clean setup \
+.PHONY: all demo page tests test test-quick test-full bench measure cross static deb wheel release gallery format check-format install uninstall clean setup \
         setup-tests \
         configure help
 
@@ -85,6 +85,9 @@ deb: ## build/deb: locus, liblocus0.2, liblocus-dev and python3-locus for this D
 
 wheel: ## build/wheel: the sdist and the wheel for this machine
 	@tools/wheel.sh
+
+release: ## build/release: all that is given away, and its table and sums; RELEASING.md
+	@tools/release.sh
 
 gallery: all ## draw docs/gallery anew
 	@tools/gallery.sh $(BUILD)/locus docs/gallery

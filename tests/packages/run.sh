@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# `make deb` and `make wheel`, in full runs: what the packages hold and say, the verdicts of lintian, auditwheel and
+# Versions agree. `make deb`, `make wheel` and `make release`, in full runs: what the packages hold and say, the verdicts of lintian, auditwheel and
 # twine, the same bytes from another folder, and a fresh Debian in which they are installed and used.
 . "$(dirname "$0")/../support/check.sh"
 
@@ -158,6 +158,36 @@ assert m.version('locus-attention') == '$version'"
     check "apt-get remove" enter apt-get remove -y -qq locus "liblocus$soversion" liblocus-dev python3-locus
     find "$fresh/usr" -path "*locus*" ! -type d >"$SCRATCH/left"
     check "files left behind" empty "$SCRATCH/left"
+fi
+
+# Two clean checkouts of one commit, in two folders, and a third that is not clean.
+begin packages/release
+lacks=$(tools/setup.sh page-missing)
+if [ -n "$lacks" ]; then
+    skip "the page needs $lacks"
+elif ! tools/zig.sh >/dev/null 2>"$SCRATCH/why"; then
+    skip "$(cat "$SCRATCH/why")"
+else
+    (cd "$SCRATCH/again" && git add -A && { git diff --cached --quiet ||
+        git -c user.name=Test -c user.email=test@locus.invalid commit -q -m "as it is here"; })
+    check "another checkout" git clone -q "$SCRATCH/again" "$SCRATCH/third"
+    touch "$SCRATCH/third/changed"
+    refuse "a folder with a file of its own is no release" make -C "$SCRATCH/third" release BUILD=build
+    rm "$SCRATCH/third/changed"
+    for folder in again third; do
+        check "make release" env CCACHE_DISABLE=1 make -C "$SCRATCH/$folder" release BUILD=build
+    done
+    release=$SCRATCH/again/build/release
+    check "the same bytes in two folders" diff -r "$release" "$SCRATCH/third/build/release"
+    check "the sums are those of the files" sh -c "cd '$release' && sha256sum --check --strict --quiet SHA256SUMS"
+    check "no file without a sum" test "$(ls "$release" | wc -l)" -eq $(($(wc -l <"$release/SHA256SUMS") + 1))
+    for name in "locus-$version.tar.gz" "locus_attention-$version.tar.gz" locus_attention-.*.whl "locus_${version}_.*.deb" \
+        "liblocus${soversion}_.*.deb" liblocus-dev_.*.deb python3-locus_.*.deb "locus-$version-linux-x86_64" \
+        "locus-$version-linux-aarch64" "locus-$version.html"; do
+        check "$name is in the table" grep -q "^| $name | [0-9]* | [^|]* | [^|]* |\$" "$release/files.md"
+    done
+    grep -n "&nbsp;&times;</td>" "$release/locus-$version.html" | cut -c1-200 >"$SCRATCH/timed"
+    check "the page holds no times" empty "$SCRATCH/timed"
 fi
 
 finish packages
