@@ -132,7 +132,7 @@ static locus_status forward(comparison *c, int side, const locus_text_input *inp
 static int take(void *to, const locus_text_input *input, double progress)
 {
     comparison *c = to;
-    outputs o[SIDES] = {{NULL}};
+    outputs o[SIDES] = {{.hidden = NULL}};
     locus_error error = {""};
     locus_status status = LOCUS_OK;
     int64_t tokens = 0;

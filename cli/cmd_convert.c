@@ -161,7 +161,7 @@ static int convert(const convert_values *v, uint32_t precision)
 
 static int convert_run(int argc, char **argv)
 {
-    convert_values v = {NULL};
+    convert_values v = {.model = NULL};
     uint32_t precision = LOCUS_EXACT;
     int exit_code = CLI_DONE;
     if (!cli_parse(&cmd_convert, argc, argv, &v, &exit_code)) return exit_code;

@@ -216,7 +216,7 @@ locus_quantized locus_quantized_from(const locus_quant_kernels *kernels, locus_q
                                      int64_t inputs, int64_t outputs, const void *integers,
                                      const float *scales, void *memory)
 {
-    quantize_job j = {NULL};
+    quantize_job j = {.q = NULL};
     const locus_quantized q = lie_in(kernels, kind, inputs, outputs, memory, &j);
     const int64_t groups = locus_quant_groups(kind, q.padded);
     const int64_t columns = locus_quantized_columns(kind, inputs),
