@@ -23,13 +23,14 @@ static int find_map(ref_layer *l, int number, gate_map *map)
     const size_t weight[] = {offsetof(locus_tensors, w_f), scheme->decay_weight};
     const size_t bias[] = {offsetof(locus_tensors, b_f), scheme->decay_bias};
     if (made[number] == none || locus_tensor_slot(l->in, weight[number]) == NULL) return 0;
-    *map = (gate_map){.weight = locus_tensor_slot(l->in, weight[number]),
-                      .bias = locus_tensor_slot(l->in, bias[number]),
-                      .dweight = locus_tensor_slot(l->grad, weight[number]),
-                      .dbias = locus_tensor_slot(l->grad, bias[number]),
-                      .gates = locus_ref_slot(&l->inner, made[number]),
-                      .dgates = locus_ref_slot(&l->dinner, made[number]),
-                      .width = number == 0 ? 1 : l->call->D};
+    *map =
+        (gate_map){.weight = locus_tensor_slot(l->in, weight[number]),
+                   .bias = locus_tensor_slot(l->in, bias[number]),
+                   .dweight = l->grad != NULL ? locus_tensor_slot(l->grad, weight[number]) : NULL,
+                   .dbias = l->grad != NULL ? locus_tensor_slot(l->grad, bias[number]) : NULL,
+                   .gates = locus_ref_slot(&l->inner, made[number]),
+                   .dgates = locus_ref_slot(&l->dinner, made[number]),
+                   .width = number == 0 ? 1 : l->call->D};
     return 1;
 }
 

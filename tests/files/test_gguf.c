@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "files/filetest.h"
+#include "io/bytes.h"
 
 /* GGUF by locus_weights_open: blocks of Q8_0 as floats, and files of which one thing is wrong.
  * bindings/python/tests/test_gguf.py has files of the package gguf. */
@@ -71,8 +72,10 @@ static void test_blocks(void)
           "the tensor");
     CHECK(locus_file_read(file, 0, 0, sizeof numbers, numbers, &error) == LOCUS_OK, "%s",
           error.text);
+    locus_swap_words(numbers, sizeof numbers, 4); /* as they lie in a file */
     for (int i = 0; i < 64; i++) CHECK(numbers[i] == 0.5f * (float)(i % 32), "number %d", i);
     CHECK(locus_file_read(file, 0, 31 * 4, sizeof few, few, &error) == LOCUS_OK, "%s", error.text);
+    locus_swap_words(few, sizeof few, 4);
     CHECK(few[0] == 15.5f && few[1] == 0 && few[2] == 0.5f, "over the end of a block");
     locus_file_close(file);
 }
@@ -90,6 +93,7 @@ static void test_many_blocks(void)
         CHECK(open_sheet(&file, &s, NULL, &error) == LOCUS_OK, "%s", error.text);
         CHECK(locus_file_read(file, 0, 0, 4 * count, numbers, &error) == LOCUS_OK, "%s",
               error.text);
+        locus_swap_words(numbers, 4 * count, 4);
         for (size_t i = 0; i < count; i++)
             CHECK(numbers[i] == 0.5f * (float)(i % 32), "%d blocks: number %zu", (int)in_row, i);
         locus_file_close(file);

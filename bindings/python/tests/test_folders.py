@@ -161,6 +161,7 @@ BOTH = {
 }  # fmt: skip
 
 
+@pytest.mark.skipif(transformers.__version__ >= "5", reason="transformers 5 writes these ids, and its classes have none")
 @pytest.mark.parametrize("said", [{}, {"eos_token_id": None, "forced_eos_token_id": None}, {"forced_eos_token_id": 3, "bos_token_id": 4}])
 @pytest.mark.parametrize("family", BOTH)
 def test_ids_of_the_class(family, said, tmp_path):
