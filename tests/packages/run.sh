@@ -130,25 +130,25 @@ elif ! debootstrap --variant=minbase "$codename" "$fresh" http://deb.debian.org/
 else
     leave proc
     leave sys
-    mkdir "$fresh/work"
-    cp "$BUILD"/deb/*.deb "$fresh/work/"
-    cp -r examples/stories260K "$fresh/work/model"
-    cp tests/golden/t5/encoder.safetensors "$fresh/work/"
-    block >"$fresh/work/program.c"
+    mkdir "$fresh/trial"
+    cp "$BUILD"/deb/*.deb "$fresh/trial/"
+    cp -r examples/stories260K "$fresh/trial/model"
+    cp tests/golden/t5/encoder.safetensors "$fresh/trial/"
+    block >"$fresh/trial/program.c"
     check "apt-get update" enter apt-get update -qq
-    check "apt-get install" enter sh -c "apt-get install -y -qq --no-install-recommends /work/*.deb gcc libc6-dev pkg-config"
+    check "apt-get install" enter sh -c "apt-get install -y -qq --no-install-recommends /trial/*.deb gcc libc6-dev pkg-config"
     check "the program's version" sh -c "'$LOCUS' --version >'$SCRATCH/want' && chroot '$fresh' locus --version | diff '$SCRATCH/want' -"
-    check "a case holds" enter locus attend /work/encoder.safetensors --check
+    check "a case holds" enter locus attend /trial/encoder.safetensors --check
     "$LOCUS" run examples/stories260K "Once upon a time" >"$SCRATCH/want"
-    enter locus run /work/model "Once upon a time" >"$SCRATCH/got" 2>&1
+    enter locus run /trial/model "Once upon a time" >"$SCRATCH/got" 2>&1
     check "a model writes what it writes here" diff "$SCRATCH/want" "$SCRATCH/got"
-    check "locus demo" enter locus demo --output /work/demo
-    check "the demo's page" test -s "$fresh/work/demo/index.html"
+    check "locus demo" enter locus demo --output /trial/demo
+    check "the demo's page" test -s "$fresh/trial/demo/index.html"
     check "README's program compiles by pkg-config" enter sh -c \
-        "cc -std=c11 /work/program.c \$(pkg-config --cflags --libs locus) -o /work/program"
-    check "it runs" sh -c "chroot '$fresh' /work/program | grep -q '^token 3: '"
+        "cc -std=c11 /trial/program.c \$(pkg-config --cflags --libs locus) -o /trial/program"
+    check "it runs" sh -c "chroot '$fresh' /trial/program | grep -q '^token 3: '"
     check "and without the shared library" enter sh -c \
-        "cc -std=c11 /work/program.c -Wl,-Bstatic -llocus -Wl,-Bdynamic -fopenmp -lm -o /work/static && /work/static"
+        "cc -std=c11 /trial/program.c -Wl,-Bstatic -llocus -Wl,-Bdynamic -fopenmp -lm -o /trial/static && /trial/static"
     check "python3 computes" enter python3 -c "import locus, numpy as np
 x = np.ones((1, 2, 4, 8), dtype=np.float32)
 assert np.array_equal(locus.attend(x, x, x, scheme='alibi'), x)
