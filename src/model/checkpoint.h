@@ -52,6 +52,9 @@ size_t model_slot_shape(const model_description *d, model_slot slot, uint64_t sh
 int model_slot_transposed(const model_description *d, model_slot slot, int64_t *rows,
                           int64_t *columns);
 
+/* The table of a slot; NULL: it is that of something else. */
+const model_table *model_slot_table(const model_description *d, model_slot slot);
+
 /* Numbers of a slot. */
 int64_t model_slot_elements(const model_description *d, model_slot slot);
 
